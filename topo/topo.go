@@ -1,0 +1,163 @@
+// Package topo describes machines and clusters as graphs: GPUs, NVSwitches,
+// PCI switches, CPUs, NICs and their ports as nodes, joined by typed links.
+//
+// A [System] is one machine. It is read from an NCCL topology XML, the file
+// that NCCL_TOPO_DUMP_FILE writes, or taken from the machines that are built
+// in ([Open]). A [Cluster] is a number of equal machines joined by rails of
+// leaf switches and a spine; it stores nothing per node, so that its size is
+// free.
+//
+// Types, rates and path rules follow NCCL 2.28.3 (src/graph/topo.h, topo.cc,
+// paths.cc, xml.cc), so that a machine looks here as NCCL sees it. Package
+// search finds the channels of rings and trees on it.
+package topo
+
+import "tutti/model/units"
+
+// NodeType tells what a node of the graph is.
+type NodeType int
+
+// The node types, with NCCL's names. All NVSwitches of a machine are one node,
+// whose capacity is the sum of theirs; a CPU is one NUMA node; a NET is one
+// port of a NIC.
+const (
+	GPU NodeType = iota
+	PCI
+	NVS
+	CPU
+	NIC
+	NET
+)
+
+func (t NodeType) String() string {
+	return [...]string{"GPU", "PCI", "NVS", "CPU", "NIC", "NET"}[t]
+}
+
+// LinkType tells what a link is made of.
+type LinkType int
+
+// The link types. Values are NCCL's, and equal those of the [PathType] that a
+// path over one such link has.
+const (
+	LinkNVL LinkType = 1
+	LinkC2C LinkType = 3
+	LinkPCI LinkType = 4
+	LinkSYS LinkType = 9  // between the CPUs of one host
+	LinkNET LinkType = 10 // NIC to port, and the cables and trunks of a fabric
+)
+
+func (t LinkType) String() string {
+	switch t {
+	case LinkNVL:
+		return "NVL"
+	case LinkC2C:
+		return "C2C"
+	case LinkPCI:
+		return "PCI"
+	case LinkSYS:
+		return "SYS"
+	default:
+		return "NET"
+	}
+}
+
+// PathType ranks a path by its weakest part, best first.
+type PathType int
+
+// The path types, with NCCL's names and order.
+const (
+	PathLOC PathType = iota // the same node
+	PathNVL                 // NVLink, through a switch or not
+	PathNVB                 // NVLink through another GPU
+	PathC2C                 // chip to chip
+	PathPIX                 // at most one PCI switch
+	PathPXB                 // several PCI switches
+	PathP2C                 // C2C, then PCI
+	PathPXN                 // through another GPU that is near the NIC
+	PathPHB                 // through a CPU
+	PathSYS                 // between CPUs
+	PathNET                 // through the network
+	PathDIS                 // not connected
+)
+
+func (t PathType) String() string {
+	return [...]string{"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", "NET", "DIS"}[t]
+}
+
+// Node is a part of a machine.
+type Node struct {
+	Type NodeType
+	// Index counts the nodes of one type, in the file's order.
+	Index int
+	// Name is the bus id of a GPU, PCI switch or NIC, the NUMA id of a CPU and
+	// the device name of a NET.
+	Name string
+	// SM is the compute capability of a GPU, times ten: 90 for Hopper.
+	SM int
+	// Out lists the links that leave the node, best first, as indexes into
+	// [System.Links].
+	Out []int
+}
+
+// Link is one direction of a connection between two nodes.
+type Link struct {
+	Type LinkType
+	// From and To are indexes into [System.Nodes].
+	From, To int
+	// Rate is what the link carries in this direction.
+	Rate units.Rate
+}
+
+// System is one machine. It is not changed once built, and is safe for
+// concurrent use.
+type System struct {
+	// Name says which machine this is, as the user asked for it.
+	Name  string
+	Nodes []Node
+	Links []Link
+	// GPUs, NETs and CPUs list the nodes of these types, in order; NVS is the
+	// NVSwitch node, or -1.
+	GPUs, NETs, CPUs []int
+	NVS              int
+
+	paths [][]Path // by base node (nil for PCI and NIC nodes), then by start
+}
+
+// SM returns the lowest compute capability, times ten, among the GPUs.
+func (s *System) SM() int {
+	sm := s.Nodes[s.GPUs[0]].SM
+	for _, g := range s.GPUs {
+		sm = min(sm, s.Nodes[g].SM)
+	}
+	return sm
+}
+
+// addNode appends a node and returns its index.
+func (s *System) addNode(n Node) int {
+	id := len(s.Nodes)
+	list := map[NodeType]*[]int{GPU: &s.GPUs, NET: &s.NETs, CPU: &s.CPUs}[n.Type]
+	if list != nil {
+		n.Index = len(*list)
+		*list = append(*list, id)
+	}
+	s.Nodes = append(s.Nodes, n)
+	return id
+}
+
+// link adds rate to the link from one node to another, making it if need be.
+func (s *System) link(t LinkType, from, to int, rate units.Rate) {
+	for _, l := range s.Nodes[from].Out {
+		if s.Links[l].Type == t && s.Links[l].To == to {
+			s.Links[l].Rate += rate
+			return
+		}
+	}
+	s.Nodes[from].Out = append(s.Nodes[from].Out, len(s.Links))
+	s.Links = append(s.Links, Link{Type: t, From: from, To: to, Rate: rate})
+}
+
+// connect links two nodes both ways.
+func (s *System) connect(t LinkType, a, b int, rate units.Rate) {
+	s.link(t, a, b, rate)
+	s.link(t, b, a, rate)
+}

@@ -94,6 +94,8 @@ type Node struct {
 	Name string
 	// SM is the compute capability of a GPU, times ten: 90 for Hopper.
 	SM int
+	// Vendor is that of a CPU, as the processor states it: "GenuineIntel".
+	Vendor string
 	// Out lists the links that leave the node, best first, as indexes into
 	// [System.Links].
 	Out []int
@@ -131,6 +133,9 @@ func (s *System) SM() int {
 	}
 	return sm
 }
+
+// AMD tells whether the CPUs are AMD's x86 ones.
+func (s *System) AMD() bool { return s.Nodes[s.CPUs[0]].Vendor == "AuthenticAMD" }
 
 // addNode appends a node and returns its index.
 func (s *System) addNode(n Node) int {

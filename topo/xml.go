@@ -166,7 +166,7 @@ func (x *xmlReader) cpu(e *element) {
 			m.family, m.model = x.int(e, "familyid", 0, 1<<16), x.int(e, "modelid", 0, 1<<16)
 		}
 	}
-	node := x.system.addNode(Node{Type: CPU, Name: x.text(e, "numaid")})
+	node := x.system.addNode(Node{Type: CPU, Name: x.text(e, "numaid"), Vendor: m.vendor})
 	x.cpus = append(x.cpus, m)
 	for _, child := range e.children {
 		switch child.name {

@@ -53,6 +53,21 @@ type Graph struct {
 	CrossNic bool
 }
 
+// Graphs are the graphs of a cluster that tuning and schedules start from.
+type Graphs struct {
+	Ring, Tree Graph
+	// NVLS has no channels where NVLSError says why there is no NVLS.
+	NVLS      Graph
+	NVLSError error
+}
+
+// All finds every graph of a cluster.
+func All(c *topo.Cluster) Graphs {
+	g := Graphs{Ring: Ring(c), Tree: Tree(c)}
+	g.NVLS, g.NVLSError = NVLS(c)
+	return g
+}
+
 // maxGraphChannels is how many channels the search looks for: half of what a
 // communicator may have (NCCL 2.28.3: ring graphs have at most 32).
 const maxGraphChannels = 32
@@ -151,7 +166,7 @@ func NVLS(c *topo.Cluster) (Graph, error) {
 		return g, fmt.Errorf("NVLS needs every GPU on the NVSwitch, and some of %s are not", m.Name)
 	}
 	g.BwIntra = fastest(m.SM(), false, intraRate(c), float64(k+1)) // a head's link carries its own share twice
-	g.BwInter = fastest(m.SM(), false, 2*g.BwIntra, 1) // no port limits it
+	g.BwInter = fastest(m.SM(), false, 2*g.BwIntra, 1)             // no port limits it
 	for i := range k {
 		g.Channels = append(g.Channels, Channel{GPUs: []int{i}, In: -1, Out: -1})
 	}

@@ -68,11 +68,20 @@ func (r *Rings) NETs(channel, rank int) (out, in int) {
 	return r.graph.Channels[r.on(node, channel)].Out, r.graph.Channels[r.on(next, channel)].In
 }
 
-// Position is the place of a node in a tree: the parent, or -1 at the root, and
-// the children.
+// Position is the place of a node in a tree.
 type Position struct {
-	Up   int
-	Down []int
+	// Up is the parent, or -1 at the root.
+	Up       int
+	down     [3]int
+	children int
+}
+
+// Down returns the children.
+func (p *Position) Down() []int { return p.down[:p.children] }
+
+func (p *Position) add(child int) {
+	p.down[p.children] = child
+	p.children++
 }
 
 // Btree places x among the n nodes of the binary tree rooted at 0, in which
@@ -82,7 +91,7 @@ func Btree(n, x int) Position {
 	if x == 0 {
 		p := Position{Up: -1}
 		if n > 1 {
-			p.Down = []int{1 << (bits.Len(uint(n-1)) - 1)} // the largest power of two below n
+			p.add(1 << (bits.Len(uint(n-1)) - 1)) // the largest power of two below n
 		}
 		return p
 	}
@@ -92,10 +101,10 @@ func Btree(n, x int) Position {
 		p.Up = x &^ bit
 	}
 	if bit > 1 {
-		p.Down = append(p.Down, x-bit/2)
+		p.add(x - bit/2)
 		for step := bit / 2; step > 0; step /= 2 {
 			if x+step < n {
-				p.Down = append(p.Down, x+step)
+				p.add(x + step)
 				break
 			}
 		}
@@ -109,21 +118,19 @@ func Btree(n, x int) Position {
 // data. Source: Sanders, Speck, Träff, "Two-tree algorithms for full bandwidth
 // broadcast, reduction and scan", 2009; NCCL 2.28.3, trees.cc, ncclGetDtree.
 func DoubleBtree(tree, n, x int) Position {
-	there, back := func(v int) int { return v }, func(v int) int { return v }
-	if tree == 1 {
-		if n%2 == 1 {
-			there, back = func(v int) int { return (v - 1 + n) % n }, func(v int) int { return (v + 1) % n }
-		} else {
-			mirror := func(v int) int { return n - 1 - v }
-			there, back = mirror, mirror
-		}
+	if tree == 0 {
+		return Btree(n, x)
 	}
-	p := Btree(n, there(x))
+	there, back := n-1-x, func(v int) int { return n - 1 - v }
+	if n%2 == 1 {
+		there, back = (x-1+n)%n, func(v int) int { return (v + 1) % n }
+	}
+	p := Btree(n, there)
 	if p.Up >= 0 {
 		p.Up = back(p.Up)
 	}
-	for i := range p.Down {
-		p.Down[i] = back(p.Down[i])
+	for i, child := range p.Down() {
+		p.down[i] = back(child)
 	}
 	return p
 }
@@ -161,15 +168,15 @@ func (t *Trees) At(channel, rank int) Position {
 		p.Up = node*t.k + order[i-1]
 	}
 	if i+1 < t.k {
-		p.Down = append(p.Down, node*t.k+order[i+1])
+		p.add(node*t.k + order[i+1])
 	}
-	between := DoubleBtree(channel/len(t.graph.Channels), t.nodes, node)
-	if i == 0 && between.Up >= 0 {
-		p.Up = between.Up*t.k + order[0]
-	}
-	if i == 0 {
-		for _, child := range between.Down {
-			p.Down = append(p.Down, child*t.k+order[0])
+	if i == 0 && t.nodes > 1 {
+		between := DoubleBtree(channel/len(t.graph.Channels), t.nodes, node)
+		if between.Up >= 0 {
+			p.Up = between.Up*t.k + order[0]
+		}
+		for _, child := range between.Down() {
+			p.add(child*t.k + order[0])
 		}
 	}
 	return p

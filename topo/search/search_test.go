@@ -119,7 +119,7 @@ func describe(kind string, c *topo.Cluster, g search.Graph) []string {
 
 // position writes a place in a tree as NCCL does: up -> three children.
 func position(p search.Position) string {
-	down := append(slices.Clone(p.Down), -1, -1, -1)
+	down := append(slices.Clone(p.Down()), -1, -1, -1)
 	return fmt.Sprintf("%d -> %d/%d/%d", p.Up, down[0], down[1], down[2])
 }
 
@@ -135,7 +135,8 @@ func TestDoubleBtree(t *testing.T) {
 				up[x] = search.DoubleBtree(tree, n, x).Up
 			}
 			for x := range n {
-				down := search.DoubleBtree(tree, n, x).Down
+				p := search.DoubleBtree(tree, n, x)
+				down := p.Down()
 				for _, child := range down {
 					require.Equal(t, x, up[child], "tree %d of %d, child %d", tree, n, child)
 				}
@@ -199,9 +200,9 @@ func TestTrees(t *testing.T) {
 			if p.Up < 0 {
 				roots++
 			}
-			require.LessOrEqual(t, len(p.Down), 3)
-			children += len(p.Down)
-			for _, child := range p.Down {
+			require.LessOrEqual(t, len(p.Down()), 3)
+			children += len(p.Down())
+			for _, child := range p.Down() {
 				require.Equal(t, rank, trees.At(ch, child).Up)
 			}
 		}

@@ -1,0 +1,134 @@
+package schedule
+
+import (
+	"math"
+
+	"tutti/model"
+	"tutti/model/units"
+)
+
+// How NCCL 2.28.3 divides data (src/include/device.h, src/enqueue.cc,
+// src/device/prims_*.h): the buffer of a connection has eight steps; a chunk is
+// what one primitive handles; a chunk of the Simple ring is four steps in two
+// slices, every other chunk is one slice.
+const (
+	bufferSteps  = 8         // NCCL_STEPS
+	simpleStep   = 512 << 10 // bytes: 4 MiB buffer
+	llStep       = 32 << 10  // bytes of data in 64 KiB: 512 KiB buffer
+	ll128Step    = 576000    // bytes of data in 614,400
+	ringSlices   = 2         // ALLREDUCE_SLICESTEPS in ALLREDUCE_CHUNKSTEPS
+	ringSliceFor = 2         // steps of a slice of the Simple ring
+	nvlsChunk    = 128 << 10 // NCCL_NVLS_CHUNKSIZE
+	cellTraffic  = 16 << 10  // least traffic worth a share of its own
+)
+
+// step returns the bytes of data in one step of the protocol's buffer.
+func step(p model.Protocol) int64 {
+	return [...]int64{model.LL: llStep, model.LL128: ll128Step, model.Simple: simpleStep}[p]
+}
+
+// grain returns what chunks are rounded down to, in bytes.
+func grain(p model.Protocol) int64 {
+	return [...]int64{model.LL: 16, model.LL128: 1920, model.Simple: 512}[p]
+}
+
+// part is the range of elements that one channel works on.
+type part struct{ offset, count int64 }
+
+// split divides the elements over the channels: in cells that are worth 16 KiB
+// of traffic, the same number for every channel but the last. Small calls use
+// fewer channels than they may (enqueue.cc, scheduleCollTasksToPlan).
+func split(t Task) []part {
+	traffic := int64(2) // an AllReduce sends each byte twice
+	if t.Protocol == model.LL {
+		traffic *= 4
+	}
+	cell := elements(t, roundUp(cellTraffic/traffic, 16))
+	cells := divUp(t.Count, cell)
+	share := cell * max(1, divUp(cells, int64(t.Channels)))
+	var parts []part
+	for offset := int64(0); offset < t.Count; offset += share {
+		parts = append(parts, part{offset, min(share, t.Count-offset)})
+	}
+	return parts
+}
+
+// elements returns how many elements fit into the given bytes, at least one.
+func elements(t Task, bytes int64) int64 {
+	return max(1, bytes/int64(t.Datatype.Size()))
+}
+
+func divUp(a, b int64) int64   { return (a + b - 1) / b }
+func roundUp(a, b int64) int64 { return divUp(a, b) * b }
+
+// ringChunk returns the elements of a full chunk and of its slices.
+func ringChunk(t Task) (chunk int64, slices int) {
+	if t.Protocol == model.Simple {
+		return elements(t, simpleStep*ringSlices*ringSliceFor), ringSlices
+	}
+	return elements(t, step(t.Protocol)/grain(t.Protocol)*grain(t.Protocol)), 1
+}
+
+// sliceOf returns the elements of one slice of a chunk of the Simple protocol:
+// an even share, but not so small that a slice is not worth its fence
+// (prims_simple.h, genericOp).
+func sliceOf(t Task, chunk int64, slices int) int64 {
+	if slices == 1 {
+		return chunk
+	}
+	return max(roundUp(divUp(chunk, int64(slices)), 16), elements(t, simpleStep*ringSliceFor/32))
+}
+
+// treeChunk returns the elements of a tree's chunk for one channel's part. LL128
+// halves it until the pipeline over the tree's depth is full (enqueue.cc,
+// calcCollChunking).
+func treeChunk(t Task, p part) int64 {
+	chunk := step(t.Protocol)
+	if t.Protocol == model.LL128 {
+		perNode := float64(t.Ranks) / float64(t.Nodes)
+		hops := 1 + math.Floor(math.Log2(float64(t.Nodes))) + .1*perNode
+		chunks := func() float64 { return float64(p.count * int64(t.Datatype.Size()) / chunk) }
+		for chunks() < hops*64/perNode && chunk > 128<<10 {
+			chunk /= 2
+		}
+		for chunks() < hops*16/perNode && chunk > 32<<10 {
+			chunk /= 2
+		}
+	}
+	return elements(t, chunk/grain(t.Protocol)*grain(t.Protocol))
+}
+
+// nvlsChunkOf returns the elements that each head handles at a time, for one
+// channel's part: less when the part is small (enqueue.cc, calcCollChunking).
+func nvlsChunkOf(t Task, p part, heads int) int64 {
+	chunk := int64(nvlsChunk)
+	bytes := p.count * int64(t.Datatype.Size())
+	shrink := func(below, to int64) {
+		if bytes < below*int64(heads)*chunk {
+			chunk = min(chunk, to)
+		}
+	}
+	if t.Nodes == 1 {
+		shrink(64, 64<<10)
+		shrink(8, 32<<10)
+		shrink(2, 16<<10)
+	} else {
+		if t.Nodes >= 4 {
+			chunk = 64 << 10
+		}
+		shrink(32, 256<<10)
+		shrink(16, 128<<10)
+		shrink(4, 64<<10)
+		shrink(1, 32<<10)
+	}
+	return elements(t, chunk)
+}
+
+// slots returns the credits of a connection whose items are the given number of
+// steps.
+func slots(steps int) int { return bufferSteps / steps }
+
+// bytesOf returns the size of a number of elements.
+func bytesOf(t Task, elements int64) units.Bytes {
+	return units.Bytes(elements) * t.Datatype.Size()
+}

@@ -1,0 +1,218 @@
+package schedule
+
+import (
+	"slices"
+
+	"tutti/topo/search"
+)
+
+// NVLS is AllReduce through the switch: on every machine each rank scatters its
+// input over the heads' slots, each head loads the sum of its share over all
+// ranks and stores it to all of them at once, and each rank gathers the shares.
+// Between machines (NVLSTree) the h-th heads reduce up a tree and broadcast
+// down it. Source: NCCL 2.28.3, src/device/all_reduce.h, runNvls and
+// runNvlsTree.
+type NVLS struct {
+	task  Task
+	heads *search.Heads
+	parts []nvlsPart
+}
+
+// nvlsPart is one channel's share, in loops of one chunk per head.
+type nvlsPart struct {
+	part
+	loops       int
+	chunk, last int64
+}
+
+// NewNVLS returns the AllReduce of t with the given heads. The four workers of
+// (rank, channel) are 4*(rank*channels + channel) for scatter, then gather,
+// reduce and broadcast; the last two have steps on heads only. The four
+// connections of (node, head, channel) are 4*((node*heads + head)*channels +
+// channel) for the reduction, then the multicast and those up to the parent and
+// down from it.
+func NewNVLS(t Task, heads *search.Heads) *NVLS {
+	r := &NVLS{task: t, heads: heads}
+	n := int64(heads.Heads())
+	grain := elements(t, 16<<10)
+	if t.Nodes > 1 {
+		grain = elements(t, 16)
+	}
+	for _, p := range split(t) {
+		chunk := nvlsChunkOf(t, p, heads.Heads())
+		loops := divUp(p.count, n*chunk)
+		rest := p.count - (loops-1)*n*chunk
+		r.parts = append(r.parts, nvlsPart{p, int(loops), chunk, min(chunk, roundUp(divUp(rest, n), grain))})
+	}
+	return r
+}
+
+const (
+	nvlsReduction = iota
+	nvlsMulticast
+	nvlsUp
+	nvlsDown
+)
+
+// Task implements [Schedule].
+func (r *NVLS) Task() Task { return r.task }
+
+// Workers implements [Schedule].
+func (r *NVLS) Workers() int { return 4 * r.task.Ranks * len(r.parts) }
+
+// Connections implements [Schedule].
+func (r *NVLS) Connections() int {
+	return 4 * r.heads.Nodes() * r.heads.Heads() * len(r.parts)
+}
+
+func (r *NVLS) worker(rank, ch int, role Role) int {
+	return 4*(rank*len(r.parts)+ch) + int(role-RoleScatter)
+}
+
+func (r *NVLS) connection(node, head, ch, kind int) int {
+	return 4*((node*r.heads.Heads()+head)*len(r.parts)+ch) + kind
+}
+
+// headOf returns which head a rank is, or -1.
+func (r *NVLS) headOf(rank int) int {
+	for h := range r.heads.Heads() {
+		if r.heads.GPU(h) == rank%r.heads.RanksPerNode() {
+			return h
+		}
+	}
+	return -1
+}
+
+// sender returns the head's worker that multicasts: the root's reducer, or
+// else the one that receives from the parent.
+func (r *NVLS) sender(node, head, ch int) int {
+	role := RoleBroadcast
+	if p := r.heads.At(ch, node); p.Up < 0 {
+		role = RoleReduce
+	}
+	return r.worker(r.rank(node, head), ch, role)
+}
+
+func (r *NVLS) rank(node, head int) int {
+	return node*r.heads.RanksPerNode() + r.heads.GPU(head)
+}
+
+// share returns the part of 512 threads that a role has: NCCL divides 20 warps.
+func (r *NVLS) share(role Role, root bool) float64 {
+	warps := map[Role]float64{RoleScatter: 6, RoleGather: 5, RoleReduce: 5, RoleBroadcast: 4}
+	if root {
+		warps = map[Role]float64{RoleScatter: 8, RoleGather: 7, RoleReduce: 5}
+		if r.task.Ranks <= 6 {
+			warps = map[Role]float64{RoleScatter: 7, RoleGather: 6, RoleReduce: 7}
+		}
+	}
+	return warps[role] / 16
+}
+
+// Worker implements [Schedule].
+func (r *NVLS) Worker(w int) Worker {
+	rank, ch, role := w/4/len(r.parts), w/4%len(r.parts), RoleScatter+Role(w%4)
+	node, head := rank/r.heads.RanksPerNode(), r.headOf(rank)
+	position := r.heads.At(ch, node)
+	root := position.Up < 0
+	worker := Worker{Rank: rank, Channel: ch, Role: role, Share: r.share(role, root), Steps: r.parts[ch].loops}
+	link := func(kind int, nodes ...int) (numbers []int) {
+		for _, node := range nodes {
+			numbers = append(numbers, r.connection(node, head, ch, kind))
+		}
+		return numbers
+	}
+	switch {
+	case role == RoleScatter, role == RoleGather:
+		for h := range r.heads.Heads() {
+			worker.Out = append(worker.Out, r.connection(node, h, ch, nvlsReduction))
+			worker.In = append(worker.In, r.connection(node, h, ch, nvlsMulticast))
+		}
+		if role == RoleScatter {
+			worker.In = nil
+		} else {
+			worker.Out = nil
+		}
+	case head < 0, root && role == RoleBroadcast:
+		worker.Steps = 0
+	case role == RoleReduce:
+		worker.In = slices.Concat(link(nvlsReduction, node), link(nvlsUp, position.Down()...))
+		worker.Out = link(nvlsUp, node)
+		if root {
+			worker.Out = slices.Concat(link(nvlsMulticast, node), link(nvlsDown, position.Down()...))
+		}
+	default:
+		worker.In = link(nvlsDown, node)
+		worker.Out = slices.Concat(link(nvlsMulticast, node), link(nvlsDown, position.Down()...))
+	}
+	return worker
+}
+
+// Connection implements [Schedule].
+func (r *NVLS) Connection(c int) Connection {
+	ch, at, kind := c/4%len(r.parts), c/4/len(r.parts), c%4
+	node, head := at/r.heads.Heads(), at%r.heads.Heads()
+	connection := Connection{Slots: slots(1), OutNET: -1, InNET: -1}
+	all := func(role Role) []int {
+		workers := make([]int, r.heads.RanksPerNode())
+		for i := range workers {
+			workers[i] = r.worker(node*len(workers)+i, ch, role)
+		}
+		return workers
+	}
+	reducer := func(node int) []int { return []int{r.worker(r.rank(node, head), ch, RoleReduce)} }
+	position := r.heads.At(ch, node)
+	switch {
+	case kind == nvlsReduction:
+		connection.Kind = Reduction
+		connection.From, connection.To = all(RoleScatter), reducer(node)
+	case kind == nvlsMulticast:
+		connection.Kind = Multicast
+		connection.From, connection.To = []int{r.sender(node, head, ch)}, all(RoleGather)
+	case position.Up < 0: // the root has no parent
+	case kind == nvlsUp:
+		connection.From, connection.To = reducer(node), reducer(position.Up)
+	default:
+		connection.From, connection.To = []int{r.sender(position.Up, head, ch)}, []int{r.sender(node, head, ch)}
+	}
+	if kind == nvlsUp || kind == nvlsDown {
+		connection.OutNET, connection.InNET = r.heads.NET(head), r.heads.NET(head)
+	}
+	return connection
+}
+
+// Step implements [Schedule].
+func (r *NVLS) Step(w, i int) Step {
+	rank, ch, role := w/4/len(r.parts), w/4%len(r.parts), RoleScatter+Role(w%4)
+	p := &r.parts[ch]
+	chunk := p.chunk
+	if i == p.loops-1 {
+		chunk = p.last
+	}
+	s := Step{
+		Offset: p.offset + int64(i)*int64(r.heads.Heads())*p.chunk, Count: chunk,
+		Stride: chunk, End: p.offset + p.count,
+	}
+	switch role {
+	case RoleScatter:
+		s.Input, s.Send = true, First(r.heads.Heads())
+		return s
+	case RoleGather:
+		s.Output, s.Recv = true, First(r.heads.Heads())
+		return s
+	}
+	// A head's own share is the range that its port has in a gather.
+	s.Offset, s.Count = s.Range(r.headOf(rank))
+	s.Stride, s.End = 0, 0
+	position := r.heads.At(ch, rank/r.heads.RanksPerNode())
+	children := len(position.Down())
+	switch {
+	case role == RoleBroadcast:
+		s.Recv, s.Send = Port(0), First(1+children)
+	case position.Up < 0:
+		s.Recv, s.Send = First(1+children), First(1+children)
+	default:
+		s.Recv, s.Send = First(1+children), Port(0)
+	}
+	return s
+}

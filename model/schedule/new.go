@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"slices"
 
 	"tutti/model"
 	"tutti/topo"
@@ -9,11 +10,14 @@ import (
 )
 
 // New returns the schedule of a task on the graphs of a cluster. It fails for a
-// collective that has no schedule yet, and for an algorithm that the cluster
-// cannot run: NVLS spans one machine, NVLSTree several.
+// collective that has no schedule yet, for a protocol that the algorithm does
+// not know, and for an algorithm that the cluster cannot run: NVLS spans one machine, NVLSTree several.
 func New(t Task, c *topo.Cluster, g search.Graphs) (Schedule, error) {
 	if t.Collective != model.AllReduce {
 		return nil, fmt.Errorf("%v has no schedule yet: want %v", t.Collective, model.AllReduce)
+	}
+	if !slices.Contains(t.Algorithm.Protocols(), t.Protocol) {
+		return nil, fmt.Errorf("%v does not run over %v", t.Algorithm, t.Protocol)
 	}
 	switch t.Algorithm {
 	case model.Ring:

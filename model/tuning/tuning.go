@@ -221,6 +221,18 @@ func (m *Model) Protocol(a model.Algorithm, size units.Bytes) model.Protocol {
 	return best
 }
 
+// Algorithm returns the algorithm that is predicted to be fastest at the given
+// size, over the protocol that suits it best.
+func (m *Model) Algorithm(size units.Bytes) model.Algorithm {
+	best, least := model.Ring, math.Inf(1)
+	for _, a := range model.Algorithms() {
+		if t := m.Time(a, m.Protocol(a, size), size); t < least {
+			best, least = a, t
+		}
+	}
+	return best
+}
+
 // MaxChannels returns how many channels an algorithm uses at the most.
 func (m *Model) MaxChannels(a model.Algorithm) int {
 	if a == model.NVLS || a == model.NVLSTree {

@@ -171,7 +171,7 @@ func (t *Trees) At(channel, rank int) Position {
 		p.add(node*t.k + order[i+1])
 	}
 	if i == 0 && t.nodes > 1 {
-		between := DoubleBtree(channel/len(t.graph.Channels), t.nodes, node)
+		between := DoubleBtree(channel/len(t.graph.Channels)%2, t.nodes, node)
 		if between.Up >= 0 {
 			p.Up = between.Up*t.k + order[0]
 		}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"tutti/model"
+	"tutti/model/units"
+)
+
+// sizeFlags are the flags that say which sizes to go through: nccl-tests', or a
+// list.
+type sizeFlags struct {
+	begin, end, increment string
+	factor                int
+	list                  []string
+}
+
+// maxSizes keeps a small increment from making a table without end.
+const maxSizes = 10000
+
+func (f *sizeFlags) register(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVarP(&f.begin, "minbytes", "b", "1K", "smallest size: bytes, or K, M, G (powers of 1024)")
+	flags.StringVarP(&f.end, "maxbytes", "e", "8G", "largest size")
+	flags.IntVarP(&f.factor, "stepfactor", "f", 2, "factor from one size to the next")
+	flags.StringVarP(&f.increment, "stepbytes", "i", "", "increment from one size to the next, in the place of a factor")
+	flags.StringSliceVar(&f.list, "sizes", nil, "the sizes themselves, as in 8,64K,1G")
+	for _, other := range []string{"minbytes", "maxbytes", "stepfactor", "stepbytes"} {
+		c.MarkFlagsMutuallyExclusive("sizes", other)
+	}
+	c.MarkFlagsMutuallyExclusive("stepfactor", "stepbytes")
+}
+
+// sizes returns the sizes, each rounded down to whole elements.
+func (f *sizeFlags) sizes(d model.Datatype) ([]units.Bytes, error) {
+	var sizes []units.Bytes
+	add := func(size units.Bytes) error {
+		whole := size / d.Size() * d.Size()
+		if whole == 0 {
+			return fmt.Errorf("size of %d bytes: want at least one element of %v, %d bytes", size, d, d.Size())
+		}
+		if !slices.Contains(sizes, whole) {
+			sizes = append(sizes, whole)
+		}
+		return nil
+	}
+	for _, s := range f.list {
+		size, err := units.ParseBytes(s)
+		if err == nil {
+			err = add(size)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--sizes: %w", err)
+		}
+	}
+	if len(f.list) > 0 {
+		return sizes, nil
+	}
+	begin, err := units.ParseBytes(f.begin)
+	if err != nil {
+		return nil, fmt.Errorf("-b: %w", err)
+	}
+	end, err := units.ParseBytes(f.end)
+	if err != nil {
+		return nil, fmt.Errorf("-e: %w", err)
+	}
+	next := func(size units.Bytes) units.Bytes { return size * units.Bytes(f.factor) }
+	if f.increment != "" {
+		step, err := units.ParseBytes(f.increment)
+		if err != nil {
+			return nil, fmt.Errorf("-i: %w", err)
+		}
+		if step < d.Size() {
+			return nil, fmt.Errorf("-i %s: want at least one element of %v, %d bytes", f.increment, d, d.Size())
+		}
+		next = func(size units.Bytes) units.Bytes { return size + step }
+	} else if f.factor < 2 {
+		return nil, fmt.Errorf("-f %d: want a factor of at least 2", f.factor)
+	}
+	if begin > end {
+		return nil, fmt.Errorf("-b %s is above -e %s: want at most that", f.begin, f.end)
+	}
+	for size := begin; size <= end && size > 0; size = next(size) {
+		if err := add(size); err != nil {
+			return nil, fmt.Errorf("-b: %w", err)
+		}
+		if len(sizes) > maxSizes {
+			return nil, fmt.Errorf("more than %d sizes from -b %s to -e %s: want a larger step", maxSizes, f.begin, f.end)
+		}
+	}
+	if len(sizes) == 0 {
+		return nil, fmt.Errorf("-b %s: want at least one element of %v, %d bytes", f.begin, d, d.Size())
+	}
+	return sizes, nil
+}

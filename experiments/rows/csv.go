@@ -1,0 +1,124 @@
+package rows
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tutti/model"
+	"tutti/model/units"
+)
+
+// header names the columns, in order.
+var header = []string{
+	"source", "machine", "collective", "algorithm", "protocol", "nodes", "ranks", "channels",
+	"datatype", "redop", "bytes", "time_us", "algbw_GBps", "busbw_GBps",
+}
+
+// fields writes a row as CSV has it.
+func (r Row) fields() []string {
+	return []string{
+		r.Source, r.Machine, r.Collective.String(), r.Algorithm.String(), r.Protocol.String(),
+		strconv.Itoa(r.Nodes), strconv.Itoa(r.Ranks), strconv.Itoa(r.Channels),
+		r.Datatype.String(), r.Redop.String(), strconv.FormatInt(int64(r.Bytes), 10),
+		strconv.FormatFloat(r.Time.Microseconds(), 'f', -1, 64),
+		fmt.Sprintf("%.4f", float64(r.AlgBW()/units.GBps)), fmt.Sprintf("%.4f", float64(r.BusBW()/units.GBps)),
+	}
+}
+
+// WriteCSV writes the header and the rows.
+func WriteCSV(w io.Writer, rows []Row) error {
+	out := csv.NewWriter(w)
+	_ = out.Write(header) // an error is kept for Flush
+	for _, r := range rows {
+		_ = out.Write(r.fields())
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// ReadCSV reads what WriteCSV writes, with or without further columns. Lines
+// that begin with # are comments. Bandwidths are not read but follow from bytes
+// and time. An error names the file, given as name, and the line: a header of
+// another schema, an unknown word, a number out of its range, a row cut short.
+func ReadCSV(r io.Reader, name string) ([]Row, error) {
+	in := csv.NewReader(r)
+	in.Comment = '#'
+	first, err := in.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: no rows: want the header %s", name, strings.Join(header, ","))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(first) < len(header) || !slices.Equal(first[:len(header)], header) {
+		return nil, fmt.Errorf("%s: columns %s: want %s", name, strings.Join(first, ","), strings.Join(header, ","))
+	}
+	var rows []Row
+	for {
+		fields, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			return rows, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		row, err := parse(fields)
+		if err != nil {
+			line, _ := in.FieldPos(0)
+			return nil, fmt.Errorf("%s:%d: %w", name, line, err)
+		}
+		rows = append(rows, row)
+	}
+}
+
+func parse(fields []string) (Row, error) {
+	var p parser
+	r := Row{Source: fields[0], Machine: fields[1]}
+	r.Collective = read(&p, model.ParseCollective, fields[2])
+	r.Algorithm = read(&p, model.ParseAlgorithm, fields[3])
+	r.Protocol = read(&p, model.ParseProtocol, fields[4])
+	r.Nodes = p.int("nodes", fields[5], 1, math.MaxInt32)
+	r.Ranks = p.int("ranks", fields[6], 1, math.MaxInt32)
+	r.Channels = p.int("channels", fields[7], 1, math.MaxInt32)
+	r.Datatype = read(&p, model.ParseDatatype, fields[8])
+	r.Redop = read(&p, model.ParseRedop, fields[9])
+	r.Bytes = units.Bytes(p.int("bytes", fields[10], 0, 1<<62))
+	us, err := strconv.ParseFloat(fields[11], 64)
+	if err != nil || !(us > 0 && us < 1e12) {
+		p.keep(fmt.Errorf("time_us is %q: want a number above 0", fields[11]))
+		us = 0
+	}
+	r.Time = units.FromMicroseconds(us)
+	return r, p.err
+}
+
+// parser keeps the first error.
+type parser struct{ err error }
+
+func (p *parser) keep(err error) {
+	if p.err == nil {
+		p.err = err
+	}
+}
+
+func (p *parser) int(what, s string, lo, hi int) int {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < lo || n > hi {
+		p.keep(fmt.Errorf("%s is %q: want a whole number from %d", what, s, lo))
+	}
+	return n
+}
+
+func read[T any](p *parser, parse func(string) (T, error), s string) T {
+	v, err := parse(s)
+	if err != nil {
+		p.keep(err)
+	}
+	return v
+}

@@ -1,0 +1,44 @@
+package rows
+
+import (
+	"encoding/json"
+	"io"
+
+	"tutti/model/units"
+)
+
+// Schema is the version of the JSON form, written with it.
+const Schema = "tutti.rows/1"
+
+// jsonRow names a row's values as the CSV's header does.
+type jsonRow struct {
+	Source     string  `json:"source"`
+	Machine    string  `json:"machine"`
+	Collective string  `json:"collective"`
+	Algorithm  string  `json:"algorithm"`
+	Protocol   string  `json:"protocol"`
+	Nodes      int     `json:"nodes"`
+	Ranks      int     `json:"ranks"`
+	Channels   int     `json:"channels"`
+	Datatype   string  `json:"datatype"`
+	Redop      string  `json:"redop"`
+	Bytes      int64   `json:"bytes"`
+	Time       float64 `json:"time_us"`
+	AlgBW      float64 `json:"algbw_GBps"`
+	BusBW      float64 `json:"busbw_GBps"`
+}
+
+// WriteJSON writes the rows as one object: {"schema": …, "rows": […]}.
+func WriteJSON(w io.Writer, rows []Row) error {
+	list := make([]jsonRow, len(rows))
+	for i, r := range rows {
+		list[i] = jsonRow{
+			r.Source, r.Machine, r.Collective.String(), r.Algorithm.String(), r.Protocol.String(),
+			r.Nodes, r.Ranks, r.Channels, r.Datatype.String(), r.Redop.String(), int64(r.Bytes),
+			r.Time.Microseconds(), float64(r.AlgBW() / units.GBps), float64(r.BusBW() / units.GBps),
+		}
+	}
+	out := json.NewEncoder(w)
+	out.SetIndent("", " ")
+	return out.Encode(map[string]any{"schema": Schema, "rows": list})
+}

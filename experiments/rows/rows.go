@@ -1,0 +1,47 @@
+// Package rows is the one schema in which results are kept, whether simulated,
+// predicted, measured or imported, so that any two can be laid side by side.
+// It reads and writes them as CSV and writes them as JSON and as the table of
+// nccl-tests.
+//
+// The CSV's header is
+//
+//	source,machine,collective,algorithm,protocol,nodes,ranks,channels,datatype,redop,bytes,time_us,algbw_GBps,busbw_GBps
+//
+// where source is model, sim, host, cuda, nccl or a file's name, bytes is the
+// size of each rank's buffer, and GB are 1e9 bytes. Further columns may follow.
+package rows
+
+import (
+	"tutti/model"
+	"tutti/model/units"
+)
+
+// Row is one result.
+type Row struct {
+	// Source says what the time comes from: sim, nccl, …
+	Source     string
+	Machine    string
+	Collective model.Collective
+	Algorithm  model.Algorithm
+	Protocol   model.Protocol
+	// Nodes and Ranks are the size of the communicator.
+	Nodes, Ranks int
+	Channels     int
+	Datatype     model.Datatype
+	Redop        model.Redop
+	// Bytes is the size of each rank's buffer.
+	Bytes units.Bytes
+	Time  units.Time
+}
+
+// AlgBW returns algorithm bandwidth: bytes over time.
+func (r Row) AlgBW() units.Rate { return r.Bytes.Over(r.Time) }
+
+// BusBW returns bus bandwidth: algorithm bandwidth times the collective's
+// factor, which compares with the hardware's.
+func (r Row) BusBW() units.Rate {
+	return r.AlgBW() * units.Rate(r.Collective.BusFactor(r.Ranks))
+}
+
+// Count returns the number of elements.
+func (r Row) Count() int64 { return int64(r.Bytes / r.Datatype.Size()) }

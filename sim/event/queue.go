@@ -1,0 +1,79 @@
+// Package event holds the simulator's queue of future events.
+package event
+
+import (
+	"math/bits"
+
+	"tutti/model/units"
+)
+
+// Event is something that happens to an entity at an instant.
+type Event struct {
+	At units.Time
+	// ID names the entity; what it means is the owner's business.
+	ID int32
+}
+
+// Queue gives events back in the order of their instants, and those of one
+// instant in the order they were pushed. It is a radix heap (Ahuja, Mehlhorn,
+// Orlin and Tarjan, "Faster algorithms for the shortest path problem", 1990):
+// each event waits in the bucket of the highest bit in which its instant
+// differs from the last one popped, and moves down at most 63 times.
+//
+// It is monotone: an event must not lie before the last one popped, which
+// causality grants. Push and Pop allocate only while buckets grow. The zero
+// Queue is empty and starts at instant 0.
+type Queue struct {
+	last    units.Time // the instant of the last event popped
+	current int        // in buckets[0]: the next event to pop
+	filled  uint64     // the buckets above 0 that are not empty, one bit each
+	size    int
+	buckets [64][]Event
+}
+
+// Len returns the number of events in the queue.
+func (q *Queue) Len() int { return q.size }
+
+// Push adds an event. It panics if at lies before the last event popped.
+func (q *Queue) Push(at units.Time, id int32) {
+	if at < q.last {
+		panic("event: pushed into the past")
+	}
+	b := bits.Len64(uint64(at ^ q.last))
+	q.buckets[b] = append(q.buckets[b], Event{at, id})
+	q.filled |= 1 << b &^ 1
+	q.size++
+}
+
+// Pop removes and returns the first event. It panics if there is none.
+func (q *Queue) Pop() Event {
+	if q.current == len(q.buckets[0]) {
+		q.refill()
+	}
+	e := q.buckets[0][q.current]
+	q.current++
+	q.size--
+	return e
+}
+
+// refill moves on to the earliest instant: the lowest bucket's events are dealt
+// out again, in order, by how they differ from it.
+func (q *Queue) refill() {
+	if q.filled == 0 {
+		panic("event: queue is empty")
+	}
+	q.buckets[0], q.current = q.buckets[0][:0], 0
+	b := bits.TrailingZeros64(q.filled)
+	bucket := q.buckets[b]
+	q.last = bucket[0].At
+	for _, e := range bucket {
+		q.last = min(q.last, e.At)
+	}
+	for _, e := range bucket {
+		to := bits.Len64(uint64(e.At ^ q.last))
+		q.buckets[to] = append(q.buckets[to], e)
+		q.filled |= 1 << to &^ 1
+	}
+	q.buckets[b] = bucket[:0]
+	q.filled &^= 1 << b
+}

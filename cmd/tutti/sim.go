@@ -71,7 +71,6 @@ and NVLS (NVLS tree across nodes), from 1 KiB to 8 GiB.`,
 	flags.BoolVar(&f.json, "json", false, "write JSON instead of the table, and no figure unless --plot is given")
 	flags.StringVar(&f.plot, "plot", defaultPlot, "figure to write: a name ending in .png, .svg or .pdf, or "+noPlot)
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress and no notes")
-	c.MarkFlagsMutuallyExclusive("csv", "json")
 	complete(c, "algo", append([]string{"all", "auto"}, names(model.Algorithms())...))
 	complete(c, "proto", append([]string{"all", "auto"}, names(model.Protocols())...))
 	complete(c, "machine", topo.Machines())
@@ -155,7 +154,10 @@ func (f *simFlags) run(c *cobra.Command) error {
 // read.
 func (f *simFlags) study(c *cobra.Command) (sweep.Study, error) {
 	s := sweep.Study{Nodes: f.nodes, GPUs: f.gpus, Channels: f.channels}
-	var err error
+	err := exclusive(c, "csv", "json")
+	if err != nil {
+		return s, usage(err)
+	}
 	if s.Machine, err = topo.Open(f.machine); err != nil {
 		if errors.As(err, new(topo.UnknownMachineError)) {
 			err = usage(fmt.Errorf("--machine: %w", err))
@@ -186,7 +188,7 @@ func (f *simFlags) study(c *cobra.Command) (sweep.Study, error) {
 	if s.Protocols, err = choices(f.protocols, model.Protocols(), model.ParseProtocol); err != nil {
 		return s, usage(fmt.Errorf("--proto: %w", err))
 	}
-	s.Sizes, err = f.sizes.sizes(s.Datatype)
+	s.Sizes, err = f.sizes.sizes(c, s.Datatype)
 	return s, usage(err)
 }
 

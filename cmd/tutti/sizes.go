@@ -28,14 +28,26 @@ func (f *sizeFlags) register(c *cobra.Command) {
 	flags.IntVarP(&f.factor, "stepfactor", "f", 2, "factor from one size to the next")
 	flags.StringVarP(&f.increment, "stepbytes", "i", "", "increment from one size to the next, in the place of a factor")
 	flags.StringSliceVar(&f.list, "sizes", nil, "the sizes themselves, as in 8,64K,1G")
-	for _, other := range []string{"minbytes", "maxbytes", "stepfactor", "stepbytes"} {
-		c.MarkFlagsMutuallyExclusive("sizes", other)
+}
+
+// exclusive fails if a flag was given together with one of the others.
+func exclusive(c *cobra.Command, flag string, others ...string) error {
+	for _, other := range others {
+		if c.Flags().Changed(flag) && c.Flags().Changed(other) {
+			return fmt.Errorf("--%s and --%s exclude each other: want one of them", flag, other)
+		}
 	}
-	c.MarkFlagsMutuallyExclusive("stepfactor", "stepbytes")
+	return nil
 }
 
 // sizes returns the sizes, each rounded down to whole elements.
-func (f *sizeFlags) sizes(d model.Datatype) ([]units.Bytes, error) {
+func (f *sizeFlags) sizes(c *cobra.Command, d model.Datatype) ([]units.Bytes, error) {
+	if err := exclusive(c, "sizes", "minbytes", "maxbytes", "stepfactor", "stepbytes"); err != nil {
+		return nil, err
+	}
+	if err := exclusive(c, "stepfactor", "stepbytes"); err != nil {
+		return nil, err
+	}
 	var sizes []units.Bytes
 	add := func(size units.Bytes) error {
 		whole := size / d.Size() * d.Size()

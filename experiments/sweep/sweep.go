@@ -59,6 +59,9 @@ func (j Job) Task() schedule.Task { return j.schedule.Task() }
 // out, each with a note that says why. It fails for a cluster that cannot be
 // and when no case is left.
 func (s Study) Jobs() (jobs []Job, notes []string, err error) {
+	if err := schedule.Known(s.Collective); err != nil {
+		return nil, nil, err
+	}
 	for _, nodes := range s.Nodes {
 		c, err := topo.NewCluster(s.Machine, nodes, s.GPUs, topo.RailOptimised)
 		if err != nil {
@@ -100,8 +103,10 @@ func (s Study) on(c *topo.Cluster) (jobs []Job, notes []string) {
 				}
 				made, err := schedule.New(t, c, graphs)
 				if err != nil {
-					notes = append(notes, fmt.Sprintf("%d x %s: %v", c.Nodes, c.Machine.Name, err))
-					break // it is no better at another size
+					if note := fmt.Sprintf("%d x %s: %v", c.Nodes, c.Machine.Name, err); !slices.Contains(notes, note) {
+						notes = append(notes, note)
+					}
+					continue
 				}
 				jobs = append(jobs, Job{c, made, constants, made.Workers() * made.Worker(0).Steps})
 			}

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"tutti/model"
-	"tutti/model/units"
 )
 
 // How NCCL 2.28.3 divides data (src/include/device.h, src/enqueue.cc,
@@ -127,8 +126,3 @@ func nvlsChunkOf(t Task, p part, heads int) int64 {
 // slots returns the credits of a connection whose items are the given number of
 // steps.
 func slots(steps int) int { return bufferSteps / steps }
-
-// bytesOf returns the size of a number of elements.
-func bytesOf(t Task, elements int64) units.Bytes {
-	return units.Bytes(elements) * t.Datatype.Size()
-}

@@ -9,12 +9,20 @@ import (
 	"tutti/topo/search"
 )
 
+// Known fails for a collective that has no schedule yet.
+func Known(c model.Collective) error {
+	if c != model.AllReduce {
+		return fmt.Errorf("%v has no schedule yet: want %v", c, model.AllReduce)
+	}
+	return nil
+}
+
 // New returns the schedule of a task on the graphs of a cluster. It fails for a
 // collective that has no schedule yet, for a protocol that the algorithm does
 // not know, and for an algorithm that the cluster cannot run: NVLS spans one machine, NVLSTree several.
 func New(t Task, c *topo.Cluster, g search.Graphs) (Schedule, error) {
-	if t.Collective != model.AllReduce {
-		return nil, fmt.Errorf("%v has no schedule yet: want %v", t.Collective, model.AllReduce)
+	if err := Known(t.Collective); err != nil {
+		return nil, err
 	}
 	if !slices.Contains(t.Algorithm.Protocols(), t.Protocol) {
 		return nil, fmt.Errorf("%v does not run over %v", t.Algorithm, t.Protocol)

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// tutti runs the program as main does.
+func tutti(args ...string) (stdout, stderr string, code int) {
+	var out, errs bytes.Buffer
+	err := run(&out, &errs, args)
+	if err != nil {
+		errs.WriteString("tutti: " + err.Error() + "\n")
+		code = exitCode(err)
+	}
+	return out.String(), errs.String(), code
+}
+
+func TestSimTable(t *testing.T) {
+	out, notes, code := tutti("sim", "--nodes", "1,2", "--sizes", "1K,256M", "--plot", "none")
+	assert.Zero(t, code)
+	assert.Empty(t, notes)
+	assert.Equal(t, strings.TrimPrefix(`
+ ranks    size(B)     count   type  redop      algo   proto  channels  time(us)  algbw(GB/s)  busbw(GB/s) 
+     8       1024       256  float    sum      ring      ll         1     18.29         0.06         0.10 
+     8  268435456  67108864  float    sum      ring  simple        24   1343.34       199.83       349.70 
+     8       1024       256  float    sum      tree      ll         1     18.86         0.05         0.10 
+     8  268435456  67108864  float    sum      tree  simple        24   1963.99       136.68       239.19 
+     8       1024       256  float    sum      nvls  simple        16     25.17         0.04         0.07 
+     8  268435456  67108864  float    sum      nvls  simple        16   1075.96       249.48       436.60 
+    16       1024       256  float    sum      ring      ll         1     39.77         0.03         0.05 
+    16  268435456  67108864  float    sum      ring  simple        16   1361.82       197.12       369.59 
+    16       1024       256  float    sum      tree      ll         1     29.22         0.04         0.07 
+    16  268435456  67108864  float    sum      tree   ll128        16   2944.09        91.18       170.96 
+    16       1024       256  float    sum  nvlstree  simple        16     53.16         0.02         0.04 
+    16  268435456  67108864  float    sum  nvlstree  simple        16   1362.90       196.96       369.30 
+`, "\n"), out)
+}
+
+// The same call gives the same bytes, whatever the form, and the forms agree.
+func TestSimIsDeterministic(t *testing.T) {
+	for _, form := range [][]string{{"--csv"}, {"--json"}, {"--plot", "x.png"}, {"--plot", "x.svg"}, {"--plot", "x.pdf"}} {
+		var first, figure string
+		for range 2 {
+			t.Chdir(t.TempDir())
+			out, _, code := tutti(append([]string{"sim", "-b", "1K", "-e", "16M", "-f", "16", "--nodes", "1,3"}, form...)...)
+			require.Zero(t, code)
+			drawn, err := os.ReadFile(form[len(form)-1])
+			require.Equal(t, len(form) == 2, err == nil)
+			if first != "" {
+				assert.Equal(t, first, out, form)
+				assert.Equal(t, figure, string(drawn), form)
+			}
+			first, figure = out, string(drawn)
+		}
+	}
+}
+
+// Whatever is wrong is told in one line that names it, with exit code 2 for bad
+// usage and 1 for a failure, and no file is left behind.
+func TestSimErrors(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	require.NoError(t, os.WriteFile("page.xml", []byte("<html><body/></html>"), 0o600))
+	require.NoError(t, os.WriteFile("torn.xml", []byte("<system version=\"1\">\n<cpu"), 0o600))
+	before, err := filepath.Glob("*")
+	require.NoError(t, err)
+	for args, want := range map[string]struct {
+		code int
+		text string
+	}{
+		"--machine nowhere.xml":            {1, "open nowhere.xml: no such file or directory"},
+		"--machine page.xml":               {1, "page.xml: not an NCCL topology: want one <system> element at the top"},
+		"--machine torn.xml":               {1, "torn.xml:2: not XML: unexpected EOF"},
+		"--machine dgx-z80":                {2, `--machine: unknown machine "dgx-z80": want one of dgx-h100, h200x4, or an NCCL topology FILE.xml`},
+		"--nodes 0":                        {2, "0 nodes: want 1 to 16384"},
+		"--nodes 1000000000":               {2, "1000000000 nodes: want 1 to 16384"},
+		"--nodes many":                     {2, `invalid argument "many" for "--nodes" flag: strconv.Atoi: parsing "many": invalid syntax (see tutti sim --help)`},
+		"--gpus 9":                         {2, "9 GPUs of dgx-h100: want 1 to 8"},
+		"-b many":                          {2, `-b: "many" is not a size: want a number of bytes, or one with K, M, G or T (powers of 1024), such as 64M`},
+		"-b 0":                             {2, "-b 0: want at least one element of float, 4 bytes"},
+		"-b 2G -e 1G":                      {2, "-b 2G is above -e 1G: want at most that"},
+		"-f 1":                             {2, "-f 1: want a factor of at least 2"},
+		"-i 4 -e 1G":                       {2, "more than 10000 sizes from -b 1K to -e 1G: want a larger step"},
+		"--sizes 1M -b 8":                  {2, "--sizes and --minbytes exclude each other: want one of them"},
+		"--algo butterfly":                 {2, `--algo: unknown algorithm "butterfly": want one of ring, tree, nvls, nvlstree, all or auto`},
+		"--proto tcp":                      {2, `--proto: unknown protocol "tcp": want one of ll, ll128, simple, all or auto`},
+		"--coll gossip":                    {2, `--coll: unknown collective "gossip": want one of allreduce, allgather, reducescatter, broadcast, reduce, alltoall, sendrecv, exchange`},
+		"--coll broadcast --nodes 1":       {2, "broadcast has no schedule yet: want allreduce"},
+		"--algo nvls --nodes 2":            {2, "nothing to simulate: 2 x dgx-h100: nvls spans one machine, not 2: want nvlstree"},
+		"--algo nvls --gpus 2 --nodes 1":   {2, "nothing to simulate: 1 x dgx-h100: NVLS needs three GPUs or more on a machine, and 2 take part"},
+		"--algo nvls --proto ll --nodes 1": {2, "nothing to simulate: 1 x dgx-h100: nvls does not run over ll"},
+		"-d quaternion":                    {2, `-d: unknown datatype "quaternion": want one of int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16`},
+		"-o xor":                           {2, `-o: unknown operation "xor": want one of sum, prod, min, max, avg`},
+		"--channels 65":                    {2, "--channels 65: want 1 to 64, or 0 for NCCL's choice"},
+		"--plot table.txt":                 {2, "--plot: figure table.txt: want a name that ends in .png, .svg, .pdf, or --plot none"},
+		"--plot nowhere/x.png":             {1, "figure nowhere/x.png: cannot be written: no such file or directory (--plot PATH writes elsewhere, --plot none nothing)"},
+		"--csv --json":                     {2, "--csv and --json exclude each other: want one of them"},
+		"--fast":                           {2, "unknown flag: --fast (see tutti sim --help)"},
+		"now":                              {2, `unknown command "now" for "tutti sim"`},
+	} {
+		out, notes, code := tutti(append([]string{"sim"}, strings.Fields(args)...)...)
+		assert.Equal(t, "tutti: "+want.text+"\n", notes, args)
+		assert.Equal(t, want.code, code, args)
+		assert.Empty(t, out, args)
+	}
+	_, notes, code := tutti("simulate")
+	assert.Equal(t, 2, code)
+	assert.Contains(t, notes, `unknown command "simulate"`)
+	after, err := filepath.Glob("*")
+	require.NoError(t, err)
+	assert.Equal(t, before, after)
+}
+
+// What a cluster cannot run is left out with a note where it was asked for by
+// name.
+func TestSimNotes(t *testing.T) {
+	out, notes, code := tutti("sim", "--nodes", "1,2", "--algo", "nvls,nvlstree", "--sizes", "1M", "--csv")
+	assert.Zero(t, code)
+	assert.Len(t, strings.Split(strings.TrimSpace(out), "\n"), 3)
+	assert.Equal(t, "left out: 1 x dgx-h100: nvlstree joins several machines: want nvls on one\n"+
+		"left out: 2 x dgx-h100: nvls spans one machine, not 2: want nvlstree\n", notes)
+	_, notes, _ = tutti("sim", "--nodes", "1,2", "--algo", "nvls,nvlstree", "--sizes", "1M", "--csv", "-q")
+	assert.Empty(t, notes)
+}
+
+func TestHelp(t *testing.T) {
+	out, _, code := tutti()
+	assert.Zero(t, code)
+	assert.Contains(t, out, "sim")
+	out, _, code = tutti("sim", "--help")
+	assert.Zero(t, code)
+	assert.Contains(t, out, "nccl-tests")
+}

@@ -35,46 +35,56 @@ func newWires(c *topo.Cluster, p *profile.Profile, connections int) *wires {
 // lay finds the links of a connection whose ends run on the given ranks, and
 // returns the kind of way that they make and their latency.
 func (w *wires) lay(id int, c schedule.Connection, from, to []int) (profile.Hop, units.Time) {
-	var route []int
-	parallel := 1 // ways that run side by side, of equal latency
-	switch c.Kind {
-	case schedule.PointToPoint:
+	var route, way []int // all links; those from one writer to one reader
+	if c.Kind == schedule.PointToPoint {
 		route = w.cluster.Route(from[0], to[0], c.OutNET, c.InNET)
-	case schedule.Multicast, schedule.Reduction:
-		parallel = max(len(from), len(to))
-		for _, rank := range from {
+		way = route
+	} else {
+		for i, rank := range from {
 			up, _ := w.cluster.NVSwitch(rank)
 			route = append(route, up...)
+			if i == 0 {
+				way = append(way, up...)
+			}
 		}
-		for _, rank := range to {
+		for i, rank := range to {
 			_, down := w.cluster.NVSwitch(rank)
 			route = append(route, down...)
+			if i == 0 {
+				way = append(way, down...)
+			}
 		}
 	}
 	hop, latency := profile.HopNVLink, units.Time(0)
-	for _, link := range route {
-		kind, rate := w.cluster.Link(link)
-		if kind != topo.LinkNVL && hop == profile.HopNVLink {
+	for _, link := range way {
+		kind, _ := w.cluster.Link(link)
+		latency += w.profile.Latency[kind]
+		if kind != topo.LinkNVL {
 			hop = profile.HopPCI
 		}
-		latency += w.profile.Latency[kind]
-		i, known := w.index[link]
-		if !known {
-			i = int32(len(w.used))
-			w.index[link] = i
-			w.used = append(w.used, usedLink{pace: (rate * units.Rate(w.profile.Efficiency[kind])).Pace()})
-		}
-		w.used[i].users.count++
-		w.used[i].users.sum += scramble(uint64(id))
-		w.routes[id] = append(w.routes[id], i)
 	}
 	if c.OutNET >= 0 {
 		hop = profile.HopNET
 	}
-	if c.Kind != schedule.PointToPoint {
-		latency = 2 * latency / units.Time(parallel+1)
+	for _, link := range route {
+		i := w.use(link)
+		w.used[i].users.count++
+		w.used[i].users.sum += scramble(uint64(id))
+		w.routes[id] = append(w.routes[id], i)
 	}
 	return hop, latency
+}
+
+// use returns the place of a link of the cluster in used.
+func (w *wires) use(link int) int32 {
+	i, known := w.index[link]
+	if !known {
+		i = int32(len(w.used))
+		w.index[link] = i
+		kind, rate := w.cluster.Link(link)
+		w.used = append(w.used, usedLink{pace: (rate * units.Rate(w.profile.Efficiency[kind])).Pace()})
+	}
+	return i
 }
 
 // merge makes one of all links that are always crossed together, the slowest,

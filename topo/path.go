@@ -35,6 +35,31 @@ func (s *System) computePaths() {
 			s.paths[i] = s.flood(i)
 		}
 	}
+	for _, net := range s.NETs {
+		s.viaNeighbour(net)
+	}
+}
+
+// viaNeighbour lets GPUs that are far from a NET, or reach it at a lower rate,
+// send through the GPU nearest to it over NVLink (PXN). What they receive does
+// not take that way.
+func (s *System) viaNeighbour(net int) {
+	near := s.GPUs[0]
+	for _, g := range s.GPUs {
+		if p, best := s.Path(g, net), s.Path(near, net); p.Rate > best.Rate || (p.Rate == best.Rate && p.Type < best.Type) {
+			near = g
+		}
+	}
+	last := s.Path(near, net)
+	if last.Type > PathPXB {
+		return
+	}
+	for _, g := range s.GPUs {
+		first, direct := s.Path(g, near), s.Path(g, net)
+		if g != near && first.Type <= PathNVL && (last.Rate > direct.Rate || direct.Type > PathPXN) {
+			s.paths[net][g] = Path{Links: slices.Concat(first.Links, last.Links), Type: PathPXN, Rate: min(first.Rate, last.Rate)}
+		}
+	}
 }
 
 // flood finds the paths from every node to base, breadth first outwards. Links

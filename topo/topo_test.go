@@ -40,8 +40,8 @@ func TestPathsOfLiveMachine(t *testing.T) {
 	}
 }
 
-// A port is near the GPU on its PCI switch, farther from the others of its
-// socket and farthest across sockets.
+// A port is near the GPU on its PCI switch. The other GPUs send to it through
+// that one over NVLink, and receive from it through CPUs.
 func TestPathsToNICs(t *testing.T) {
 	s := open(t, "dgx-h100")
 	require.Len(t, s.GPUs, 8)
@@ -51,10 +51,13 @@ func TestPathsToNICs(t *testing.T) {
 			switch {
 			case i == k:
 				checkPath(t, s, gpu, net, 3, "48.0 GB/s", topo.PathPIX)
+				checkPath(t, s, net, gpu, 3, "48.0 GB/s", topo.PathPIX)
 			case i/4 == k/4:
-				checkPath(t, s, gpu, net, 5, "48.0 GB/s", topo.PathPHB)
+				checkPath(t, s, gpu, net, 5, "48.0 GB/s", topo.PathPXN)
+				checkPath(t, s, net, gpu, 5, "48.0 GB/s", topo.PathPHB)
 			default:
-				checkPath(t, s, gpu, net, 6, "22.0 GB/s", topo.PathSYS)
+				checkPath(t, s, gpu, net, 5, "48.0 GB/s", topo.PathPXN)
+				checkPath(t, s, net, gpu, 6, "22.0 GB/s", topo.PathSYS)
 			}
 		}
 	}

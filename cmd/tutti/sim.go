@@ -131,7 +131,7 @@ func (f *simFlags) run(c *cobra.Command) error {
 		return err
 	}
 	if plot != noPlot {
-		if err := figure.Write(plot, results, fmt.Sprintf("%v on %s, simulated", study.Collective, study.Machine.Name)); err != nil {
+		if err := figure.Write(plot, results); err != nil {
 			return err
 		}
 	}

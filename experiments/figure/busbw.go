@@ -57,31 +57,43 @@ type line struct {
 	rows []rows.Row
 }
 
-// panels sorts the rows, in their order, into panels and lines.
+// panels sorts the rows, in their order, into panels and lines: a panel for each
+// algorithm with a line for each cluster, or a single one where there is one
+// cluster or one way for each size. Protocols are told apart where a size was
+// run over several.
 func panels(list []rows.Row) (out []panel, clusters bool) {
 	clusters = slices.ContainsFunc(list, func(r rows.Row) bool { return r.Ranks != list[0].Ranks })
-	protocols := slices.ContainsFunc(list, func(r rows.Row) bool {
-		return slices.ContainsFunc(list, func(o rows.Row) bool {
-			return r.Algorithm == o.Algorithm && r.Ranks == o.Ranks && r.Bytes == o.Bytes && r.Protocol != o.Protocol
-		})
-	})
+	ways := twice(list, func(r rows.Row) rows.Row { return rows.Row{Ranks: r.Ranks, Bytes: r.Bytes} })
+	protocols := twice(list, func(r rows.Row) rows.Row { return rows.Row{Ranks: r.Ranks, Bytes: r.Bytes, Algorithm: r.Algorithm} })
 	for _, r := range list {
 		way := r.Algorithm.String()
 		if clusters && r.Algorithm == model.NVLSTree {
 			way = model.NVLS.String() // one panel for both, as no cluster has both
 		}
-		if protocols { // each size by several protocols: a line for each
+		if protocols {
 			way += " " + r.Protocol.String()
 		}
 		title, name := "", way
 		if clusters {
-			title, name = way, fmt.Sprintf("%d GPUs", r.Ranks)
+			name = fmt.Sprintf("%d GPUs", r.Ranks)
+			if ways {
+				title = way
+			}
 		}
 		p := find(&out, func(p panel) bool { return p.title == title }, panel{title: title})
 		l := find(&p.lines, func(l line) bool { return l.name == name }, line{name: name})
 		l.rows = append(l.rows, r)
 	}
 	return out, clusters
+}
+
+// twice tells whether two rows have the same key.
+func twice(list []rows.Row, key func(rows.Row) rows.Row) bool {
+	seen := map[rows.Row]bool{}
+	for _, r := range list {
+		seen[key(r)] = true
+	}
+	return len(seen) < len(list)
 }
 
 // find returns the element that fits, appending fresh if there is none.
@@ -96,7 +108,7 @@ func find[T any](list *[]T, fits func(T) bool, fresh T) *T {
 
 // busBandwidth draws bus bandwidth against size, panel beside panel on common
 // axes.
-func busBandwidth(list []rows.Row, title, format string) (io.WriterTo, error) {
+func busBandwidth(list []rows.Row, format string) (io.WriterTo, error) {
 	all, clusters := panels(list)
 	plots := [][]*plot.Plot{make([]*plot.Plot, len(all))}
 	top := 0.0
@@ -126,12 +138,13 @@ func busBandwidth(list []rows.Row, title, format string) (io.WriterTo, error) {
 		width = singleWidth
 	}
 	head := titleHeight
-	if clusters {
+	if len(all) > 1 {
 		head += nameHeight
 	}
 	canvas := newCanvas(format, width, panelHeight+head)
 	area := draw.New(canvas)
-	area.FillText(style(13), vg.Point{X: gap, Y: area.Max.Y - titleHeight + gap}, title)
+	area.FillPolygon(color.White, []vg.Point{area.Min, {X: area.Max.X, Y: area.Min.Y}, area.Max, {X: area.Min.X, Y: area.Max.Y}})
+	area.FillText(style(13), vg.Point{X: gap, Y: area.Max.Y - titleHeight + gap}, title(list))
 	tiles := draw.Tiles{Rows: 1, Cols: len(all), PadTop: head, PadBottom: gap, PadLeft: gap, PadRight: gap, PadX: 2 * gap}
 	for i, c := range plot.Align(plots, tiles, area)[0] {
 		plots[0][i].Draw(c)
@@ -141,6 +154,27 @@ func busBandwidth(list []rows.Row, title, format string) (io.WriterTo, error) {
 		c.FillText(name, vg.Point{X: data.Center().X, Y: c.Max.Y + gap/2}, all[i].title)
 	}
 	return canvas, nil
+}
+
+// title says what all rows have in common.
+func title(list []rows.Row) string {
+	first := list[0]
+	others := func(same func(rows.Row) bool) bool {
+		return slices.ContainsFunc(list, func(r rows.Row) bool { return !same(r) })
+	}
+	text := first.Collective.String()
+	if !others(func(r rows.Row) bool { return r.Algorithm == first.Algorithm }) {
+		text += " by " + first.Algorithm.String()
+	}
+	text += " on "
+	if !others(func(r rows.Row) bool { return r.Ranks == first.Ranks }) {
+		text += fmt.Sprintf("%d GPUs of ", first.Ranks)
+	}
+	text += first.Machine
+	if first.Source == "sim" {
+		text += ", simulated"
+	}
+	return text
 }
 
 // canvas is what gonum/plot draws on and what is then written.
@@ -178,7 +212,7 @@ func (p panel) draw(clusters bool) (*plot.Plot, error) {
 	out.X.Label.Text = "size"
 	out.Y.Tick.Marker = roundTicks{}
 	out.Legend.TextStyle, out.Legend.Top, out.Legend.Left = style(9), true, true
-	out.Legend.XOffs, out.Legend.YOffs, out.Legend.Padding = 5, -4, 1.5
+	out.Legend.XOffs, out.Legend.YOffs, out.Legend.Padding = 5, -7, 1.5
 	grid := plotter.NewGrid()
 	grid.Horizontal = draw.LineStyle{Color: color.Gray{225}, Width: 0.5}
 	grid.Vertical = grid.Horizontal

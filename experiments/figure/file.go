@@ -48,10 +48,10 @@ func create(path string) (*os.File, error) {
 	return temp, err
 }
 
-// Write draws the rows, at least one, under a title. The file appears under its
-// name only when it is whole.
-func Write(path string, list []rows.Row, title string) error {
-	canvas, err := busBandwidth(list, title, format(path))
+// Write draws the rows, at least one. The file appears under its name only when
+// it is whole.
+func Write(path string, list []rows.Row) error {
+	canvas, err := busBandwidth(list, format(path))
 	if err != nil {
 		return fmt.Errorf("figure %s: %w", path, err)
 	}

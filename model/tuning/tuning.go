@@ -11,20 +11,9 @@ import (
 	"math"
 
 	"tutti/model"
-	"tutti/model/profile"
 	"tutti/model/units"
 	"tutti/topo"
-	"tutti/topo/search"
 )
-
-// Cost is NCCL's prediction for one algorithm and protocol: a call of b bytes
-// takes Latency + b/Bandwidth.
-type Cost struct {
-	Latency float64 // microseconds
-	// Bandwidth is algorithm bandwidth in GB/s; 0 means that the combination is
-	// not to be had.
-	Bandwidth float64
-}
 
 // Model holds the costs of AllReduce on one cluster.
 type Model struct {
@@ -34,145 +23,6 @@ type Model struct {
 	channels int // of rings and trees
 	nvls     int // of NVLS
 	sm       int
-}
-
-// New computes the costs for a cluster with the given graphs.
-func New(c *topo.Cluster, g search.Graphs) *Model {
-	n, nodes, k := float64(c.Ranks()), float64(c.Nodes), float64(c.RanksPerNode())
-	m := &Model{
-		ranks: c.Ranks(), nodes: c.Nodes, sm: c.Machine.SM(),
-		channels: min(search.NewRings(c, g.Ring).Channels(), search.NewTrees(c, g.Tree).Channels()),
-		nvls:     nvlsChannels(c),
-	}
-	column := min(c.Nodes, 3) - 1
-	gen := profile.GenerationOf(m.sm)
-	llMax := gen.LL[column]
-	if c.Nodes > 1 { // across nodes the CPU decides
-		llMax = profile.Volta.LL[column]
-		if c.Machine.AMD() {
-			llMax = profile.Ampere.LL[column]
-		}
-	}
-	total := func(g search.Graph) float64 {
-		bw := g.BwIntra
-		if c.Nodes > 2 {
-			bw = g.BwInter
-		}
-		return float64(len(g.Channels)) * float64(bw/units.GBps)
-	}
-	ringChannels, treeChannels := float64(len(g.Ring.Channels)), float64(len(g.Tree.Channels))
-	ring := total(g.Ring)
-	tree := min(.92*total(g.Tree), treeChannels*gen.TreeSimple[column])
-	single := 120.0 / 128
-	if c.Nodes == 1 {
-		single = 7.0 / 9
-	}
-	pattern := 1.0
-	if g.Tree.Pattern == search.TreePattern {
-		pattern = .85
-	}
-	ratio := n / (2 * (n - 1)) // bus to algorithm bandwidth
-	m.costs = map[model.Algorithm]map[model.Protocol]Cost{
-		model.Ring: {
-			model.LL:     {ringLatency(c, g.Ring, model.LL), min(llMax, .5*ring) * ratio},
-			model.LL128:  {ringLatency(c, g.Ring, model.LL128), min(.92*ring, ringChannels*gen.RingLL128[column]) * ratio},
-			model.Simple: {ringLatency(c, g.Ring, model.Simple), ring * ratio},
-		},
-		model.Tree: {
-			model.LL:     {treeLatency(c, g.Tree, model.LL), min(tree/3.8, llMax) * pattern / 2},
-			model.LL128:  {treeLatency(c, g.Tree, model.LL128), min(tree*single, treeChannels*gen.TreeLL128[column]) * pattern / 2},
-			model.Simple: {treeLatency(c, g.Tree, model.Simple), tree * pattern / 2},
-		},
-	}
-	for _, graph := range []search.Graph{g.Ring, g.Tree} {
-		if graph.TypeIntra > topo.PathNVB || graph.TypeInter > ll128Inter(m.sm) || m.sm < 70 {
-			m.disable(model.Ring, model.LL128)
-			m.disable(model.Tree, model.LL128)
-		}
-	}
-	if heads := float64(len(g.NVLS.Channels)); heads >= 2 {
-		intra, inter := float64(g.NVLS.BwIntra/units.GBps), float64(g.NVLS.BwInter/units.GBps)
-		intra *= gen.NVLS * (heads - 1) / heads * 2
-		hop := profile.NCCLHop[profile.HopNVLink][model.NVLS][model.Simple]
-		if c.Nodes == 1 {
-			m.costs[model.NVLS] = map[model.Protocol]Cost{model.Simple: {hop, min(intra, inter) * heads * ratio}}
-		} else {
-			if c.Nodes == 2 {
-				inter *= 2
-			}
-			net := profile.NCCLHop[profile.HopNET][model.NVLSTree][model.Simple]
-			m.costs[model.NVLSTree] = map[model.Protocol]Cost{model.Simple: {
-				hop + 2*math.Log2(nodes)*net,
-				min(intra, inter, gen.NVLSTree[column]) * heads * ratio,
-			}}
-		}
-	}
-	if k*nodes == 1 { // a copy: nothing to choose
-		m.costs = map[model.Algorithm]map[model.Protocol]Cost{model.Ring: {model.Simple: {profile.NCCLBase[model.Ring][model.Simple], 1}}}
-	}
-	return m
-}
-
-func (m *Model) disable(a model.Algorithm, p model.Protocol) {
-	c := m.costs[a][p]
-	c.Bandwidth = 0
-	m.costs[a][p] = c
-}
-
-// ll128Inter is the worst path to the network that LL128 is trusted on.
-func ll128Inter(sm int) topo.PathType {
-	if sm >= 90 {
-		return topo.PathPXN
-	}
-	return topo.PathPXB
-}
-
-// hop returns NCCL's cost of a hop inside a machine for the graph's paths.
-func hop(g search.Graph, a model.Algorithm, p model.Protocol) float64 {
-	if g.TypeIntra == topo.PathNVL {
-		return profile.NCCLHop[profile.HopNVLink][a][p]
-	}
-	return profile.NCCLHop[profile.HopPCI][a][p]
-}
-
-func ringLatency(c *topo.Cluster, g search.Graph, p model.Protocol) float64 {
-	steps, across := 2*(c.Ranks()-1), 0
-	intra := hop(g, model.Ring, p)
-	inter := profile.NCCLHop[profile.HopNET][model.Ring][p]
-	if c.RanksPerNode() == 1 {
-		inter = profile.NCCLHop[profile.HopNET][model.Tree][p]
-	}
-	if c.Nodes > 1 {
-		across = 2 * (c.Nodes - 1)
-		overhead := 1.0 // of the network proxy, for every step (getNetOverhead)
-		if c.Machine.AMD() {
-			overhead = 2
-		}
-		if p == model.Simple {
-			overhead *= 3
-		}
-		intra = max(intra, overhead)
-	}
-	return profile.NCCLBase[model.Ring][p] + float64(steps-across)*intra + float64(across)*inter
-}
-
-func treeLatency(c *topo.Cluster, g search.Graph, p model.Protocol) float64 {
-	levels := math.Floor(math.Log2(float64(c.Nodes)))
-	inter := profile.NCCLHop[profile.HopNET][model.Tree][p]
-	return profile.NCCLBase[model.Tree][p] + 2*(float64(c.RanksPerNode()-1)*hop(g, model.Tree, p)+levels*inter)
-}
-
-// nvlsChannels is the number of blocks that NVLS runs on (NCCL 2.28.3,
-// src/transport/nvls.cc).
-func nvlsChannels(c *topo.Cluster) int {
-	switch {
-	case c.Machine.SM() < 100:
-		return 16
-	case c.Nodes == 1:
-		return 24
-	default:
-		return 32
-	}
 }
 
 // Cost returns the cost of an algorithm over a protocol.
@@ -231,6 +81,19 @@ func (m *Model) Algorithm(size units.Bytes) model.Algorithm {
 		}
 	}
 	return best
+}
+
+// nvlsChannels is the number of blocks that NVLS runs on (NCCL 2.28.3,
+// src/transport/nvls.cc).
+func nvlsChannels(c *topo.Cluster) int {
+	switch {
+	case c.Machine.SM() < 100:
+		return 16
+	case c.Nodes == 1:
+		return 24
+	default:
+		return 32
+	}
 }
 
 // MaxChannels returns how many channels an algorithm uses at the most.

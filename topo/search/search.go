@@ -2,16 +2,17 @@
 // trees pass through the GPUs of a machine, by which ports they leave it, which
 // GPUs head NVLS, and how the machines are connected with each other.
 //
-// The results are those of NCCL 2.28.3 on machines whose GPUs all meet at one
-// NVSwitch and have the NIC of their own beside them. There NCCL's exhaustive
-// search (src/graph/search.cc) comes down to the rules given here; on other
-// machines the rules still give rings and trees that work, though not always
-// NCCL's. Rings and trees over all ranks are computed on demand: a ring over
-// 100,000 ranks takes no memory.
+// The results are those of NCCL 2.28.3 on machines whose GPUs, more than two,
+// all meet at one NVSwitch and, between machines, have a NIC each beside them.
+// There NCCL's exhaustive search (src/graph/search.cc) comes down to the rules
+// given here; on other machines the rules still give rings and trees that work,
+// though not always NCCL's. Rings and trees over all ranks are computed on
+// demand: a ring over 100,000 ranks takes no memory.
 package search
 
 import (
 	"fmt"
+	"math"
 
 	"tutti/model/units"
 	"tutti/topo"
@@ -107,42 +108,54 @@ func fastest(sm int, network bool, rate units.Rate, share float64) units.Rate {
 
 // Ring finds the ring channels.
 func Ring(c *topo.Cluster) Graph {
-	g := Graph{Pattern: RingPattern}
-	g.TypeIntra, g.TypeInter = worstPaths(c)
+	g := Graph{Pattern: RingPattern, TypeIntra: worstIntra(c), TypeInter: topo.PathPIX}
 	if c.Nodes == 1 {
 		within(c, &g)
 		return g
 	}
 	between(c, &g)
-	k, nets := c.RanksPerNode(), len(g.Channels)
-	g.CrossNic = nets == len(c.Machine.NETs) && nets == k && k%2 == 0 && k > 2
+	k := c.RanksPerNode()
+	// A ring comes back to the port that it entered by, from the last GPU through
+	// the one beside the port (PXN), unless that takes more of NVLink than there
+	// is: then it enters by one port of a pair and leaves by the other.
+	own := len(g.Channels) == k && len(g.Channels) == len(c.Machine.NETs)
+	g.CrossNic = own && k%2 == 0 && g.BwInter*units.Rate(k) > intraRate(c)
 	for i := range g.Channels {
 		ch := &g.Channels[i]
-		ch.GPUs = walk(k, ch.GPUs[0], 1)
-		if g.CrossNic { // in by one port of a pair and out by the other
+		if g.CrossNic {
 			ch.Out = i ^ 1
 			ch.GPUs = walk(k, ch.GPUs[0], 2*(i%2)-1)
+		} else {
+			ch.GPUs = walk(k, ch.GPUs[0], -1)
 		}
+		g.TypeInter = max(g.TypeInter, pathOut(c, ch.GPUs[k-1], ch.Out).Type)
 	}
 	duplicate(c, &g)
 	return g
 }
 
-// Tree finds the chains that double binary trees are made of; it has the ring's
-// number of channels at the most.
+// Tree finds the chains that double binary trees are made of; it has as many
+// channels as the ring.
 func Tree(c *topo.Cluster) Graph {
-	g := Graph{Pattern: BalancedTree}
-	g.TypeIntra, g.TypeInter = worstPaths(c)
+	g := Graph{Pattern: BalancedTree, TypeIntra: worstIntra(c), TypeInter: topo.PathPIX}
 	if c.Nodes == 1 {
 		within(c, &g)
+		g.BwIntra = fastest(c.Machine.SM(), false, intraRate(c), float64(len(g.Channels)))
+		g.BwInter = g.BwIntra
 		return g
 	}
 	g.Pattern = TreePattern
 	between(c, &g)
 	for i := range g.Channels {
-		g.Channels[i].GPUs = walk(c.RanksPerNode(), g.Channels[i].GPUs[0], 1)
+		ch := &g.Channels[i]
+		ch.GPUs = walk(c.RanksPerNode(), ch.GPUs[0], 1)
+		g.TypeInter = max(g.TypeInter, pathOut(c, ch.GPUs[0], ch.Out).Type)
 	}
 	duplicate(c, &g)
+	// A chain may get twice inside a machine of what it gets between machines, as
+	// far as NVLink has room.
+	room := intraRate(c) / units.Rate(len(g.Channels)) * units.Rate(c.RanksPerNode()) / units.Rate(max(1, c.RanksPerNode()-1))
+	g.BwIntra = max(g.BwIntra, fastest(c.Machine.SM(), true, min(room, 2*g.BwInter), 1))
 	return g
 }
 
@@ -151,7 +164,7 @@ func Tree(c *topo.Cluster) Graph {
 // It fails where NCCL 2.28.3 has no NVLS: without an NVSwitch, before Hopper,
 // and with fewer than three GPUs.
 func NVLS(c *topo.Cluster) (Graph, error) {
-	g := Graph{Pattern: NVLSPattern}
+	g := Graph{Pattern: NVLSPattern, TypeIntra: worstIntra(c), TypeInter: topo.PathPIX}
 	m, k := c.Machine, c.RanksPerNode()
 	switch {
 	case m.NVS < 0:
@@ -160,22 +173,25 @@ func NVLS(c *topo.Cluster) (Graph, error) {
 		return g, fmt.Errorf("NVLS needs GPUs of compute capability 9.0 or higher, and %s has %d.%d", m.Name, m.SM()/10, m.SM()%10)
 	case k < 3:
 		return g, fmt.Errorf("NVLS needs three GPUs or more on a machine, and %d take part", k)
-	}
-	g.TypeIntra, g.TypeInter = worstPaths(c)
-	if g.TypeIntra > topo.PathNVL {
+	case g.TypeIntra > topo.PathNVL:
 		return g, fmt.Errorf("NVLS needs every GPU on the NVSwitch, and some of %s are not", m.Name)
 	}
-	g.BwIntra = fastest(m.SM(), false, intraRate(c), float64(k+1)) // a head's link carries its own share twice
-	g.BwInter = fastest(m.SM(), false, 2*g.BwIntra, 1)             // no port limits it
-	for i := range k {
-		g.Channels = append(g.Channels, Channel{GPUs: []int{i}, In: -1, Out: -1})
+	limit := intraRate(c) / units.Rate(k+1) // a head's link carries its own share twice
+	network := c.Nodes > 1
+	port := units.Rate(math.Inf(1))
+	if network {
+		port = interRate(c)
 	}
-	if c.Nodes > 1 {
-		g.BwInter = fastest(m.SM(), true, interRate(c), 1)
-		for i := range g.Channels {
-			net := nearestNET(c, i)
-			g.Channels[i].In, g.Channels[i].Out = net, net
+	g.BwIntra = fastest(m.SM(), network, min(limit, port), 1)
+	g.BwInter = fastest(m.SM(), network, min(port, 2*g.BwIntra), 1)
+	for i := range k {
+		ch := Channel{GPUs: []int{i}, In: -1, Out: -1}
+		if network {
+			ch.In = nearestNET(c, i)
+			ch.Out = ch.In
+			g.TypeInter = max(g.TypeInter, pathOut(c, i, ch.Out).Type)
 		}
+		g.Channels = append(g.Channels, ch)
 	}
 	return g, nil
 }
@@ -238,11 +254,16 @@ func intraRate(c *topo.Cluster) units.Rate {
 
 // interRate is the rate of the slowest path from a GPU to its nearest NET.
 func interRate(c *topo.Cluster) units.Rate {
-	rate := units.Rate(1e15)
+	rate := units.Rate(math.Inf(1))
 	for gpu := range c.RanksPerNode() {
-		rate = min(rate, c.Machine.Path(c.GPU(gpu), c.Machine.NETs[nearestNET(c, gpu)]).Rate)
+		rate = min(rate, pathOut(c, gpu, nearestNET(c, gpu)).Rate)
 	}
 	return rate
+}
+
+// pathOut is the path from a GPU to a NET.
+func pathOut(c *topo.Cluster, gpu, net int) topo.Path {
+	return c.Machine.Path(c.GPU(gpu), c.Machine.NETs[net])
 }
 
 // nearestNET is the NET of the highest rate and then the best path from the
@@ -250,10 +271,10 @@ func interRate(c *topo.Cluster) units.Rate {
 func nearestNET(c *topo.Cluster, gpu int) int {
 	m := c.Machine
 	var nearest []int
-	for k, net := range m.NETs {
-		p := m.Path(c.GPU(gpu), net)
+	for k := range m.NETs {
+		p := pathOut(c, gpu, k)
 		if len(nearest) > 0 {
-			best := m.Path(c.GPU(gpu), m.NETs[nearest[0]])
+			best := pathOut(c, gpu, nearest[0])
 			if p.Rate < best.Rate || (p.Rate == best.Rate && p.Type > best.Type) {
 				continue
 			}
@@ -266,17 +287,13 @@ func nearestNET(c *topo.Cluster, gpu int) int {
 	return nearest[gpu%len(nearest)]
 }
 
-// worstPaths are the worst path types between neighbours and to the network;
-// PIX where there is no network, as NCCL has it.
-func worstPaths(c *topo.Cluster) (intra, inter topo.PathType) {
-	intra, inter = topo.PathNVL, topo.PathPIX
+// worstIntra is the worst path type between two GPUs.
+func worstIntra(c *topo.Cluster) topo.PathType {
+	worst := topo.PathNVL
 	for i := range c.RanksPerNode() {
 		for j := range c.RanksPerNode() {
-			intra = max(intra, c.Machine.Path(c.GPU(i), c.GPU(j)).Type)
-		}
-		if c.Nodes > 1 {
-			inter = max(inter, c.Machine.Path(c.GPU(i), c.Machine.NETs[nearestNET(c, i)]).Type)
+			worst = max(worst, c.Machine.Path(c.GPU(i), c.GPU(j)).Type)
 		}
 	}
-	return intra, inter
+	return worst
 }

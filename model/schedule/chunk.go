@@ -85,7 +85,7 @@ func treeChunk(t Task, p part) int64 {
 	chunk := step(t.Protocol)
 	if t.Protocol == model.LL128 {
 		perNode := float64(t.Ranks) / float64(t.Nodes)
-		hops := 1 + math.Floor(math.Log2(float64(t.Nodes))) + .1*perNode
+		hops := 1 + math.Floor(math.Log2(float64(t.Nodes))) + float64(.1*perNode)
 		chunks := func() float64 { return float64(p.count * int64(t.Datatype.Size()) / chunk) }
 		for chunks() < hops*64/perNode && chunk > 128<<10 {
 			chunk /= 2

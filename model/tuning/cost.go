@@ -48,7 +48,7 @@ func New(c *topo.Cluster, g search.Graphs) *Model {
 	if c.Nodes == 1 {
 		m.costs[model.NVLS] = map[model.Protocol]Cost{model.Simple: {hop, b.nvls(g.NVLS)}}
 	} else {
-		hop += 2 * math.Log2(float64(c.Nodes)) * profile.NCCLHop[profile.HopNET][model.NVLSTree][model.Simple]
+		hop += float64(2 * math.Log2(float64(c.Nodes)) * profile.NCCLHop[profile.HopNET][model.NVLSTree][model.Simple])
 		m.costs[model.NVLSTree] = map[model.Protocol]Cost{model.Simple: {hop, b.nvls(g.NVLS)}}
 	}
 	return m
@@ -169,11 +169,13 @@ func ringLatency(c *topo.Cluster, g search.Graph, p model.Protocol) float64 {
 		}
 		intra = max(intra, overhead)
 	}
-	return profile.NCCLBase[model.Ring][p] + float64(steps-across)*intra + float64(across)*inter
+	// The conversions keep compilers from fusing products into the sums.
+	return profile.NCCLBase[model.Ring][p] + float64(float64(steps-across)*intra) + float64(float64(across)*inter)
 }
 
 func treeLatency(c *topo.Cluster, g search.Graph, p model.Protocol) float64 {
 	levels := math.Floor(math.Log2(float64(c.Nodes)))
 	inter := profile.NCCLHop[profile.HopNET][model.Tree][p]
-	return profile.NCCLBase[model.Tree][p] + 2*(float64(c.RanksPerNode()-1)*hop(g, model.Tree, p)+levels*inter)
+	way := float64(float64(c.RanksPerNode()-1)*hop(g, model.Tree, p)) + float64(levels*inter)
+	return profile.NCCLBase[model.Tree][p] + float64(2*way)
 }

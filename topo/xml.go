@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -91,6 +92,9 @@ func (x *xmlReader) parse(r io.Reader) (*element, error) {
 		}
 		if errors.Is(err, io.EOF) {
 			break
+		}
+		if errors.As(err, new(*fs.PathError)) {
+			return nil, err
 		}
 		if err != nil {
 			reason := err.Error()

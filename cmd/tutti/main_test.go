@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -128,6 +130,19 @@ func TestSimNotes(t *testing.T) {
 		"left out: 2 x dgx-h100: nvls spans one machine, not 2: want nvlstree\n", notes)
 	_, notes, _ = tutti("sim", "--nodes", "1,2", "--algo", "nvls,nvlstree", "--sizes", "1M", "--csv", "-q")
 	assert.Empty(t, notes)
+}
+
+// full is a writer that has no room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+func TestSimTellsFailedWrites(t *testing.T) {
+	for _, form := range []string{"--csv", "--json", "--plot=none"} {
+		err := run(full{}, io.Discard, []string{"sim", "--nodes", "1", "--sizes", "1K", form})
+		require.EqualError(t, err, "writing the results: no space left")
+		assert.Equal(t, 1, exitCode(err))
+	}
 }
 
 func TestHelp(t *testing.T) {

@@ -17,9 +17,9 @@ type progress struct {
 }
 
 // newProgress returns a progress line on w for the given number of steps.
-func newProgress(w io.Writer, total int, quiet bool) *progress {
+func newProgress(w io.Writer, total int) *progress {
 	f, ok := w.(*os.File)
-	if quiet || !ok || !term.IsTerminal(int(f.Fd())) {
+	if !ok || !term.IsTerminal(int(f.Fd())) {
 		w = io.Discard
 	}
 	return &progress{to: w, total: total}

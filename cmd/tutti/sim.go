@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -97,16 +98,9 @@ func (f *simFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	plot := f.plot
-	if (f.csv || f.json) && !c.Flags().Changed("plot") {
-		plot = noPlot
-	}
-	if plot != noPlot {
-		if err := figure.Check(plot); errors.Is(err, figure.ErrFormat) {
-			return usage(fmt.Errorf("--plot: %w, or --plot %s", err, noPlot))
-		} else if err != nil {
-			return fmt.Errorf("%w (--plot PATH writes elsewhere, --plot %s nothing)", err, noPlot)
-		}
+	plot, err := f.figure(c)
+	if err != nil {
+		return err
 	}
 	jobs, notes, err := study.Jobs()
 	if err != nil {
@@ -121,7 +115,7 @@ func (f *simFlags) run(c *cobra.Command) error {
 			fmt.Fprintf(stderr, "left out: %s\n", note)
 		}
 	}
-	bar := newProgress(c.ErrOrStderr(), len(jobs), f.quiet)
+	bar := newProgress(stderr, len(jobs))
 	results, err := sweep.Run(jobs, func(j sweep.Job) {
 		t := j.Task()
 		bar.step(fmt.Sprintf("%v over %v on %d GPUs, %v", t.Algorithm, t.Protocol, t.Ranks, t.Bytes()))
@@ -135,17 +129,45 @@ func (f *simFlags) run(c *cobra.Command) error {
 			return err
 		}
 	}
+	if err := f.print(c.OutOrStdout(), results); err != nil {
+		return err
+	}
+	if plot != noPlot {
+		fmt.Fprintf(stderr, "figure: %s\n", plot)
+	}
+	return nil
+}
+
+// figure returns the file that the figure goes to, or none, having made sure
+// that it can be written.
+func (f *simFlags) figure(c *cobra.Command) (string, error) {
+	if (f.csv || f.json) && !c.Flags().Changed("plot") || f.plot == noPlot {
+		return noPlot, nil
+	}
+	err := figure.Check(f.plot)
+	switch {
+	case errors.Is(err, figure.ErrFormat):
+		err = usage(fmt.Errorf("--plot: %w, or --plot %s", err, noPlot))
+	case err != nil:
+		err = fmt.Errorf("%w (--plot PATH writes elsewhere, --plot %s nothing)", err, noPlot)
+	}
+	return f.plot, err
+}
+
+// print writes the results, whole or not at all, in the form that was asked for.
+func (f *simFlags) print(to io.Writer, results []rows.Row) error {
 	write := rows.WriteTable
 	if f.csv {
 		write = rows.WriteCSV
 	} else if f.json {
 		write = rows.WriteJSON
 	}
-	if err := write(c.OutOrStdout(), results); err != nil {
-		return fmt.Errorf("writing the results: %w", err)
+	var text bytes.Buffer
+	if err := write(&text, results); err != nil {
+		return err
 	}
-	if plot != noPlot {
-		fmt.Fprintf(stderr, "figure: %s\n", plot)
+	if _, err := text.WriteTo(to); err != nil {
+		return fmt.Errorf("writing the results: %w", err)
 	}
 	return nil
 }

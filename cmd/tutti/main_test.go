@@ -6,11 +6,15 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"tutti/model"
 )
 
 // tutti runs the program as main does.
@@ -86,10 +90,11 @@ func TestSimErrors(t *testing.T) {
 		"--nodes many":                     {2, `invalid argument "many" for "--nodes" flag: strconv.Atoi: parsing "many": invalid syntax (see tutti sim --help)`},
 		"--gpus 9":                         {2, "9 GPUs of dgx-h100: want 1 to 8"},
 		"-b many":                          {2, `-b: "many" is not a size: want a number of bytes, or one with K, M, G or T (powers of 1024), such as 64M`},
-		"-b 0":                             {2, "-b 0: want at least one element of float, 4 bytes"},
+		"-b 0":                             {2, "-b: size of 0 bytes: want at least one element of float, 4 bytes"},
 		"-b 2G -e 1G":                      {2, "-b 2G is above -e 1G: want at most that"},
 		"-f 1":                             {2, "-f 1: want a factor of at least 2"},
 		"-i 4 -e 1G":                       {2, "more than 10000 sizes from -b 1K to -e 1G: want a larger step"},
+		"--sizes 3T":                       {2, "--sizes: size of 3 TiB: want at most 1 TiB"},
 		"--sizes 1M -b 8":                  {2, "--sizes and --minbytes exclude each other: want one of them"},
 		"--algo butterfly":                 {2, `--algo: unknown algorithm "butterfly": want one of ring, tree, nvls, nvlstree, all or auto`},
 		"--proto tcp":                      {2, `--proto: unknown protocol "tcp": want one of ll, ll128, simple, all or auto`},
@@ -142,6 +147,31 @@ func TestSimTellsFailedWrites(t *testing.T) {
 		err := run(full{}, io.Discard, []string{"sim", "--nodes", "1", "--sizes", "1K", form})
 		require.EqualError(t, err, "writing the results: no space left")
 		assert.Equal(t, 1, exitCode(err))
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for args, want := range map[string]string{
+		"-b 8 -e 100":                     "8 16 32 64",
+		"-b 10 -e 70 -f 3":                "8 28",
+		"-b 4 -e 12 -i 4":                 "4 8 12",
+		"-b 1T -e 2T -f 16777217":         "1099511627776",
+		"--sizes 6,1K,7,1.5K -d bfloat16": "6 1024 1536",
+	} {
+		var f sizeFlags
+		c := &cobra.Command{}
+		f.register(c)
+		d := c.Flags().StringP("datatype", "d", "float", "")
+		require.NoError(t, c.ParseFlags(strings.Fields(args)))
+		datatype, err := model.ParseDatatype(*d)
+		require.NoError(t, err)
+		sizes, err := f.sizes(c, datatype)
+		require.NoError(t, err, args)
+		var got []string
+		for _, s := range sizes {
+			got = append(got, strconv.FormatInt(int64(s), 10))
+		}
+		assert.Equal(t, want, strings.Join(got, " "), args)
 	}
 }
 

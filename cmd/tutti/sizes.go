@@ -18,8 +18,11 @@ type sizeFlags struct {
 	list                  []string
 }
 
-// maxSizes keeps a small increment from making a table without end.
-const maxSizes = 10000
+// Bounds that keep a slip of the keyboard from running for ever.
+const (
+	maxSizes = 10000
+	maxSize  = units.TiB // more than any GPU's memory
+)
 
 func (f *sizeFlags) register(c *cobra.Command) {
 	flags := c.Flags()
@@ -54,6 +57,9 @@ func (f *sizeFlags) sizes(c *cobra.Command, d model.Datatype) ([]units.Bytes, er
 		if whole == 0 {
 			return fmt.Errorf("size of %d bytes: want at least one element of %v, %d bytes", size, d, d.Size())
 		}
+		if whole > maxSize {
+			return fmt.Errorf("size of %v: want at most %v", whole, maxSize)
+		}
 		if !slices.Contains(sizes, whole) {
 			sizes = append(sizes, whole)
 		}
@@ -79,23 +85,14 @@ func (f *sizeFlags) sizes(c *cobra.Command, d model.Datatype) ([]units.Bytes, er
 	if err != nil {
 		return nil, fmt.Errorf("-e: %w", err)
 	}
-	next := func(size units.Bytes) units.Bytes { return size * units.Bytes(f.factor) }
-	if f.increment != "" {
-		step, err := units.ParseBytes(f.increment)
-		if err != nil {
-			return nil, fmt.Errorf("-i: %w", err)
-		}
-		if step < d.Size() {
-			return nil, fmt.Errorf("-i %s: want at least one element of %v, %d bytes", f.increment, d, d.Size())
-		}
-		next = func(size units.Bytes) units.Bytes { return size + step }
-	} else if f.factor < 2 {
-		return nil, fmt.Errorf("-f %d: want a factor of at least 2", f.factor)
-	}
 	if begin > end {
 		return nil, fmt.Errorf("-b %s is above -e %s: want at most that", f.begin, f.end)
 	}
-	for size := begin; size <= end && size > 0; size = next(size) {
+	next, err := f.stepper(d)
+	if err != nil {
+		return nil, err
+	}
+	for size, more := begin, true; more; size, more = next(size, end) {
 		if err := add(size); err != nil {
 			return nil, fmt.Errorf("-b: %w", err)
 		}
@@ -103,8 +100,25 @@ func (f *sizeFlags) sizes(c *cobra.Command, d model.Datatype) ([]units.Bytes, er
 			return nil, fmt.Errorf("more than %d sizes from -b %s to -e %s: want a larger step", maxSizes, f.begin, f.end)
 		}
 	}
-	if len(sizes) == 0 {
-		return nil, fmt.Errorf("-b %s: want at least one element of %v, %d bytes", f.begin, d, d.Size())
-	}
 	return sizes, nil
+}
+
+// stepper returns how to get from one size to the next; more is false when that
+// lies above the end.
+func (f *sizeFlags) stepper(d model.Datatype) (next func(size, end units.Bytes) (n units.Bytes, more bool), err error) {
+	if f.increment == "" {
+		factor := units.Bytes(f.factor)
+		if factor < 2 {
+			return nil, fmt.Errorf("-f %d: want a factor of at least 2", f.factor)
+		}
+		return func(size, end units.Bytes) (units.Bytes, bool) { return size * factor, size <= end/factor }, nil
+	}
+	step, err := units.ParseBytes(f.increment)
+	if err != nil {
+		return nil, fmt.Errorf("-i: %w", err)
+	}
+	if step < d.Size() {
+		return nil, fmt.Errorf("-i %s: want at least one element of %v, %d bytes", f.increment, d, d.Size())
+	}
+	return func(size, end units.Bytes) (units.Bytes, bool) { return size + step, size <= end-step }, nil
 }

@@ -6,32 +6,39 @@ import (
 	"tutti/topo"
 )
 
-// Rings connects the ring channels of all machines.
-type Rings struct {
+// chains is what rings and trees over all machines have in common: the order of
+// the GPUs on each machine.
+type chains struct {
 	graph    Graph
 	nodes, k int
 	position [][]int // by graph channel: a GPU's place in the order
 }
 
-// NewRings connects the graph's channels over the machines of c.
-func NewRings(c *topo.Cluster, g Graph) *Rings {
-	r := &Rings{graph: g, nodes: c.Nodes, k: c.RanksPerNode()}
+func newChains(c *topo.Cluster, g Graph) chains {
+	s := chains{graph: g, nodes: c.Nodes, k: c.RanksPerNode()}
 	for _, ch := range g.Channels {
-		position := make([]int, r.k)
+		position := make([]int, s.k)
 		for i, gpu := range ch.GPUs {
 			position[gpu] = i
 		}
-		r.position = append(r.position, position)
+		s.position = append(s.position, position)
 	}
-	return r
+	return s
 }
 
-// Ranks returns the number of ranks in each ring.
-func (r *Rings) Ranks() int { return r.nodes * r.k }
+// Ranks returns the number of ranks.
+func (s *chains) Ranks() int { return s.nodes * s.k }
 
-// Channels returns the number of channels: twice the graph's, the second half
-// with the same rings (NCCL 2.28.3, connect.cc, ncclTopoPostset).
-func (r *Rings) Channels() int { return min(MaxChannels, 2*len(r.graph.Channels)) }
+// Channels returns the number of channels: twice the graph's, as every one of
+// its channels is used a second time (NCCL 2.28.3, connect.cc, ncclTopoPostset).
+func (s *chains) Channels() int { return min(MaxChannels, 2*len(s.graph.Channels)) }
+
+// Rings connects the ring channels of all machines. The second half of the
+// channels has the same rings as the first.
+type Rings struct{ chains }
+
+// NewRings connects the graph's channels over the machines of c.
+func NewRings(c *topo.Cluster, g Graph) *Rings { return &Rings{newChains(c, g)} }
 
 // on returns the graph channel that a channel follows on a machine.
 func (r *Rings) on(node, channel int) int {
@@ -138,23 +145,10 @@ func DoubleBtree(tree, n, x int) Position {
 // Trees connects the tree channels of all machines: a chain inside each, and a
 // double binary tree over them, tree 0 on the first half of the channels and
 // tree 1 on the second.
-type Trees struct {
-	graph    Graph
-	nodes, k int
-	position [][]int
-}
+type Trees struct{ chains }
 
 // NewTrees connects the graph's channels over the machines of c.
-func NewTrees(c *topo.Cluster, g Graph) *Trees {
-	r := NewRings(c, g)
-	return &Trees{graph: g, nodes: r.nodes, k: r.k, position: r.position}
-}
-
-// Ranks returns the number of ranks in each tree.
-func (t *Trees) Ranks() int { return t.nodes * t.k }
-
-// Channels returns the number of channels: twice the graph's.
-func (t *Trees) Channels() int { return min(MaxChannels, 2*len(t.graph.Channels)) }
+func NewTrees(c *topo.Cluster, g Graph) *Trees { return &Trees{newChains(c, g)} }
 
 // At places a rank in the tree of a channel. The chain's next rank is the first
 // child, those on other machines follow.

@@ -89,8 +89,8 @@ const (
 	tail = "\n</cpu></system>"
 )
 
-func gpuXML(bus, links string) string {
-	return fmt.Sprintf("<pci busid=%q class=\"0x030200\" link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"><gpu dev=\"0\" sm=\"90\">%s</gpu></pci>\n", bus, links)
+func gpuXML(links string) string {
+	return fmt.Sprintf("<pci busid=\"1\" class=\"0x030200\" link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"><gpu dev=\"0\" sm=\"90\">%s</gpu></pci>\n", links)
 }
 
 func TestReadXMLErrors(t *testing.T) {
@@ -100,13 +100,13 @@ func TestReadXMLErrors(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"empty":          {"", "f: not an NCCL topology: want one <system> element at the top"},
 		"not XML":        {"GPU0 GPU1\n", "f: not an NCCL topology: want one <system> element at the top"},
-		"cut short":      {head + gpuXML("1", ""), "f:3: not XML: unexpected EOF"},
+		"cut short":      {head + gpuXML(""), "f:3: not XML: unexpected EOF"},
 		"another root":   {`<graphs version="1"/>`, "f: not an NCCL topology: want one <system> element at the top"},
 		"RCCL":           {`<system version="2"/>`, `f:1: <system> has version "2": want 1, as NCCL writes it (RCCL's version 2 is not read)`},
 		"no GPU":         {head + tail, "f:1: no <gpu> element: want a complete dump (NCCL_TOPO_DUMP_FILE), not a PCI template"},
-		"twice":          {head + gpuXML("1", "") + gpuXML("1", "") + tail, "f:3: bus id 1 stands twice"},
-		"unknown target": {head + gpuXML("1", "\n"+nvlink("7")) + tail, `f:3: <nvlink> of GPU 1 has target "7": want the bus id of another GPU`},
-		"own target":     {head + gpuXML("1", nvlink("1")) + tail, `f:2: <nvlink> of GPU 1 has target "1": want the bus id of another GPU`},
+		"twice":          {head + gpuXML("") + gpuXML("") + tail, "f:3: bus id 1 stands twice"},
+		"unknown target": {head + gpuXML("\n"+nvlink("7")) + tail, `f:3: <nvlink> of GPU 1 has target "7": want the bus id of another GPU`},
+		"own target":     {head + gpuXML(nvlink("1")) + tail, `f:2: <nvlink> of GPU 1 has target "1": want the bus id of another GPU`},
 		"missing":        {head + `<pci busid="1"><gpu dev="0"/></pci>` + tail, "f:2: <gpu> lacks sm"},
 		"absurd":         {head + `<pci busid="1"><gpu sm="-9"/></pci>` + tail, `f:2: <gpu> has sm="-9": want a whole number from 10 to 1000`},
 		"too many":       {head + strings.Repeat("<x/>", 1<<15) + tail, "f:2: too large for a topology: want at most 4 MiB, 16384 elements and 64 levels"},
@@ -125,7 +125,7 @@ func FuzzReadXML(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(text)
 	}
-	f.Add([]byte(head + gpuXML("1", `<c2c bw="9" count="2"/>`) + tail))
+	f.Add([]byte(head + gpuXML(`<c2c bw="9" count="2"/>`) + tail))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		s, err := topo.ReadXML(bytes.NewReader(text), "f")
 		if err != nil {
@@ -173,7 +173,7 @@ func TestRoutes(t *testing.T) {
 
 func TestClusterErrors(t *testing.T) {
 	machine := open(t, "dgx-h100")
-	alone, err := topo.ReadXML(strings.NewReader(head+gpuXML("1", "")+tail), "alone.xml")
+	alone, err := topo.ReadXML(strings.NewReader(head+gpuXML("")+tail), "alone.xml")
 	require.NoError(t, err)
 	for _, c := range []struct {
 		machine     *topo.System

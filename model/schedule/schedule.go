@@ -99,8 +99,10 @@ type Worker struct {
 // Ports is a set of a worker's inbound or outbound ports, one bit each.
 type Ports uint64
 
-// Port returns the set of the i-th port alone; First that of the first n ports.
-func Port(i int) Ports  { return 1 << i }
+// Port returns the set of the i-th port alone.
+func Port(i int) Ports { return 1 << i }
+
+// First returns the set of the first n ports.
 func First(n int) Ports { return 1<<n - 1 }
 
 // Next returns the lowest port of a set that is not empty, and the others.

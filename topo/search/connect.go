@@ -195,11 +195,14 @@ func NewHeads(c *topo.Cluster, g Graph) *Heads {
 	return &Heads{graph: g, nodes: c.Nodes, k: c.RanksPerNode()}
 }
 
-// Nodes, RanksPerNode and Heads return the machines, the ranks on each and how
-// many of these are heads.
-func (h *Heads) Nodes() int        { return h.nodes }
+// Nodes returns the number of machines.
+func (h *Heads) Nodes() int { return h.nodes }
+
+// RanksPerNode returns the number of ranks on each machine.
 func (h *Heads) RanksPerNode() int { return h.k }
-func (h *Heads) Heads() int        { return len(h.graph.Channels) }
+
+// Heads returns how many of the ranks on each machine are heads.
+func (h *Heads) Heads() int { return len(h.graph.Channels) }
 
 // GPU returns which GPU of each machine is the given head.
 func (h *Heads) GPU(head int) int { return h.graph.Channels[head].GPUs[0] }

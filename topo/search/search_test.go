@@ -54,7 +54,7 @@ func TestGraphsAreNCCLs(t *testing.T) {
 			g, err = search.NVLS(c)
 			require.NoError(t, err)
 		}
-		assert.Equal(t, want, describe(kind, c, g), block)
+		assert.Equal(t, want, describe(kind, g), block)
 		compared++
 		want = nil
 	}
@@ -94,7 +94,7 @@ func TestGraphsAreNCCLs(t *testing.T) {
 
 // describe writes a graph as NCCL logs it, the bus ids being those of the
 // machine that NCCL was run on: 10000 for the first GPU, and so on.
-func describe(kind string, c *topo.Cluster, g search.Graph) []string {
+func describe(kind string, g search.Graph) []string {
 	cross := 0
 	if g.CrossNic {
 		cross = 2

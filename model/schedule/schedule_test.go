@@ -70,6 +70,14 @@ func TestSchedulesAreRight(t *testing.T) {
 	}
 }
 
+// One NVLink domain may have more GPUs than NVLS has heads, and than a worker
+// has ports.
+func TestLargeDomainsAreRight(t *testing.T) {
+	for _, a := range []model.Algorithm{model.Ring, model.Tree, model.NVLS} {
+		require.NoError(t, schedule.Verify(build(a, model.Simple, 1, 72, 2, 72*20011+1)), a.String())
+	}
+}
+
 func TestRandomSchedulesAreRight(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := rapid.SampledFrom(model.Algorithms()).Draw(t, "algorithm")

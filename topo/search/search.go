@@ -73,6 +73,10 @@ func All(c *topo.Cluster) Graphs {
 // communicator may have (NCCL 2.28.3: ring graphs have at most 32).
 const maxGraphChannels = 32
 
+// maxHeads is how many GPUs of a machine NVLS has as heads (NCCL 2.28.3,
+// NCCL_MAX_NVLS_ARITY).
+const maxHeads = 32
+
 // MaxChannels is how many channels a communicator may have (NCCL's MAXCHANNELS).
 const MaxChannels = 64
 
@@ -159,8 +163,9 @@ func Tree(c *topo.Cluster) Graph {
 	return g
 }
 
-// NVLS finds the heads: every GPU owns an equal share of the data, which it
-// reduces and multicasts through the switch. A head's NET is the one near it.
+// NVLS finds the heads: every GPU, up to 32, owns an equal share of the data,
+// which it reduces and multicasts through the switch. A head's NET is the one
+// near it.
 // It fails where NCCL 2.28.3 has no NVLS: without an NVSwitch, before Hopper,
 // and with fewer than three GPUs.
 func NVLS(c *topo.Cluster) (Graph, error) {
@@ -176,7 +181,8 @@ func NVLS(c *topo.Cluster) (Graph, error) {
 	case g.TypeIntra > topo.PathNVL:
 		return g, fmt.Errorf("NVLS needs every GPU on the NVSwitch, and some of %s are not", m.Name)
 	}
-	limit := intraRate(c) / units.Rate(k+1) // a head's link carries its own share twice
+	heads := min(k, maxHeads)
+	limit := intraRate(c) / units.Rate(heads+1) // a head's link carries its own share twice
 	network := c.Nodes > 1
 	port := units.Rate(math.Inf(1))
 	if network {
@@ -184,7 +190,7 @@ func NVLS(c *topo.Cluster) (Graph, error) {
 	}
 	g.BwIntra = fastest(m.SM(), network, min(limit, port), 1)
 	g.BwInter = fastest(m.SM(), network, min(port, 2*g.BwIntra), 1)
-	for i := range k {
+	for i := range heads {
 		ch := Channel{GPUs: []int{i}, In: -1, Out: -1}
 		if network {
 			ch.In = nearestNET(c, i)

@@ -44,8 +44,7 @@ func (m *machine) begin(id int32) {
 // tried again.
 func (m *machine) try(id int32) {
 	w := &m.workers[id]
-	for w.recv != 0 {
-		i, others := w.recv.Next()
+	for i := range w.recv.All() {
 		p := &m.ports[w.in+int32(i)]
 		n := &m.connections[p.connection]
 		if n.put <= p.items {
@@ -53,10 +52,9 @@ func (m *machine) try(id int32) {
 			return
 		}
 		w.ready = max(w.ready, m.slots[n.firstSlot+p.slot].ready)
-		w.recv = others
+		w.recv &^= schedule.Port(i)
 	}
-	for w.send != 0 {
-		i, others := w.send.Next()
+	for i := range w.send.All() {
 		p := &m.ports[w.out+int32(i)]
 		n := &m.connections[p.connection]
 		if n.taken+n.slots <= p.items {
@@ -64,7 +62,7 @@ func (m *machine) try(id int32) {
 			return
 		}
 		w.ready = max(w.ready, m.slots[n.firstSlot+p.slot].free)
-		w.send = others
+		w.send &^= schedule.Port(i)
 	}
 	w.state = called
 	m.queue.Push(max(w.ready, m.now)+m.overhead, id)
@@ -78,9 +76,7 @@ func (m *machine) start(id int32) {
 	if keeps := w.step.Send == 0 && !w.step.Input; !keeps || !m.direct(w) {
 		w.ready += w.pace.Of(m.size(w.step.Total()))
 	}
-	for ports := w.step.Send; ports != 0; {
-		var i int
-		i, ports = ports.Next()
+	for i := range w.step.Send.All() {
 		p := &m.ports[w.out+int32(i)]
 		n := &m.connections[p.connection]
 		if !n.remote && n.kind != schedule.Reduction {
@@ -92,9 +88,7 @@ func (m *machine) start(id int32) {
 			m.put(n, p.connection, s)
 		}
 	}
-	for ports := w.step.Recv; ports != 0; {
-		var i int
-		i, ports = ports.Next()
+	for i := range w.step.Recv.All() {
 		p := &m.ports[w.in+int32(i)]
 		n := &m.connections[p.connection]
 		if n.kind == schedule.Reduction {
@@ -117,9 +111,7 @@ func (m *machine) start(id int32) {
 // direct tells whether the writers of a worker's items have put the data where
 // it belongs.
 func (m *machine) direct(w *worker) bool {
-	for ports := w.step.Recv; ports != 0; {
-		var i int
-		i, ports = ports.Next()
+	for i := range w.step.Recv.All() {
 		if !m.connections[m.ports[w.in+int32(i)].connection].direct {
 			return false
 		}
@@ -153,9 +145,7 @@ func (m *machine) complete(n *connection, s *slot) {
 // end completes a worker's step: slots become free and items go on their way.
 func (m *machine) end(id int32) {
 	w := &m.workers[id]
-	for ports := w.step.Recv; ports != 0; {
-		var i int
-		i, ports = ports.Next()
+	for i := range w.step.Recv.All() {
 		n, s, c := m.pass(w.in + int32(i))
 		if s.takes--; s.takes > 0 {
 			continue
@@ -164,9 +154,7 @@ func (m *machine) end(id int32) {
 		n.taken++
 		m.wake(c, m.ends[n.firstEnd:n.firstEnd+n.from])
 	}
-	for ports := w.step.Send; ports != 0; {
-		var i int
-		i, ports = ports.Next()
+	for i := range w.step.Send.All() {
 		n, s, c := m.pass(w.out + int32(i))
 		if n.remote {
 			s.wire = m.wire(w, i)

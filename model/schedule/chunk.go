@@ -8,17 +8,17 @@ import (
 
 // How NCCL 2.28.3 divides data (src/include/device.h, src/enqueue.cc,
 // src/device/prims_*.h): the buffer of a connection has eight steps; a chunk is
-// what one primitive handles; a chunk of the Simple ring is four steps in two
-// slices, every other chunk is one slice.
+// what one primitive handles; a chunk of the Simple ring is four steps in slices
+// of two, every other chunk is one step and one slice.
 const (
-	bufferSteps  = 8         // NCCL_STEPS
-	simpleStep   = 512 << 10 // bytes: 4 MiB buffer
-	llStep       = 32 << 10  // bytes of data in 64 KiB: 512 KiB buffer
-	ll128Step    = 576000    // bytes of data in 614,400
-	ringSlices   = 2         // ALLREDUCE_SLICESTEPS in ALLREDUCE_CHUNKSTEPS
-	ringSliceFor = 2         // steps of a slice of the Simple ring
-	nvlsChunk    = 128 << 10 // NCCL_NVLS_CHUNKSIZE
-	cellTraffic  = 16 << 10  // least traffic worth a share of its own
+	bufferSteps    = 8         // NCCL_STEPS
+	simpleStep     = 512 << 10 // bytes: 4 MiB buffer
+	llStep         = 32 << 10  // bytes of data in 64 KiB: 512 KiB buffer
+	ll128Step      = 576000    // bytes of data in 614,400
+	ringChunkSteps = 4         // ALLREDUCE_CHUNKSTEPS
+	ringSliceSteps = 2         // ALLREDUCE_SLICESTEPS
+	nvlsChunk      = 128 << 10 // NCCL_NVLS_CHUNKSIZE
+	cellTraffic    = 16 << 10  // least traffic worth a share of its own
 )
 
 // step returns the bytes of data in one step of the protocol's buffer.
@@ -26,9 +26,11 @@ func step(p model.Protocol) int64 {
 	return [...]int64{model.LL: llStep, model.LL128: ll128Step, model.Simple: simpleStep}[p]
 }
 
-// grain returns what chunks are rounded down to, in bytes.
-func grain(p model.Protocol) int64 {
-	return [...]int64{model.LL: 16, model.LL128: 1920, model.Simple: 512}[p]
+// inGrains rounds the bytes of a chunk down to the protocol's grain and returns
+// the elements.
+func inGrains(t Task, chunk int64) int64 {
+	grain := [...]int64{model.LL: 16, model.LL128: 1920, model.Simple: 512}[t.Protocol]
+	return elements(t, chunk/grain*grain)
 }
 
 // part is the range of elements that one channel works on.
@@ -52,6 +54,29 @@ func split(t Task) []part {
 	return parts
 }
 
+// looped is a part that is worked on in loops of several chunks each.
+type looped struct {
+	part
+	loops       int
+	chunk, last int64 // elements of a chunk, and of one in the last loop
+}
+
+// loop divides a part into loops of n chunks. Those of the last loop share the
+// rest, rounded up to a grain.
+func (p part) loop(n, chunk, grain int64) looped {
+	loops := divUp(p.count, n*chunk)
+	rest := p.count - (loops-1)*n*chunk
+	return looped{p, int(loops), chunk, min(chunk, roundUp(divUp(rest, n), grain))}
+}
+
+// chunkOf returns the elements of a chunk in the given loop.
+func (p *looped) chunkOf(loop int) int64 {
+	if loop == p.loops-1 {
+		return p.last
+	}
+	return p.chunk
+}
+
 // elements returns how many elements fit into the given bytes, at least one.
 func elements(t Task, bytes int64) int64 {
 	return max(1, bytes/int64(t.Datatype.Size()))
@@ -60,22 +85,23 @@ func elements(t Task, bytes int64) int64 {
 func divUp(a, b int64) int64   { return (a + b - 1) / b }
 func roundUp(a, b int64) int64 { return divUp(a, b) * b }
 
-// ringChunk returns the elements of a full chunk and of its slices.
-func ringChunk(t Task) (chunk int64, slices int) {
-	if t.Protocol == model.Simple {
-		return elements(t, simpleStep*ringSlices*ringSliceFor), ringSlices
+// ringSteps returns how many steps of the buffer a chunk and a slice of a ring
+// take.
+func ringSteps(p model.Protocol) (chunk, slice int64) {
+	if p == model.Simple {
+		return ringChunkSteps, ringSliceSteps
 	}
-	return elements(t, step(t.Protocol)/grain(t.Protocol)*grain(t.Protocol)), 1
+	return 1, 1
 }
 
-// sliceOf returns the elements of one slice of a chunk of the Simple protocol:
-// an even share, but not so small that a slice is not worth its fence
+// sliceOf returns the elements of one slice of a ring's chunk: an even share
+// but, over Simple, not so small that a slice is not worth its fence
 // (prims_simple.h, genericOp).
-func sliceOf(t Task, chunk int64, slices int) int64 {
+func sliceOf(t Task, chunk, slices int64) int64 {
 	if slices == 1 {
 		return chunk
 	}
-	return max(roundUp(divUp(chunk, int64(slices)), 16), elements(t, simpleStep*ringSliceFor/32))
+	return max(roundUp(divUp(chunk, slices), 16), elements(t, simpleStep*ringSliceSteps/32))
 }
 
 // treeChunk returns the elements of a tree's chunk for one channel's part. LL128
@@ -94,7 +120,7 @@ func treeChunk(t Task, p part) int64 {
 			chunk /= 2
 		}
 	}
-	return elements(t, chunk/grain(t.Protocol)*grain(t.Protocol))
+	return inGrains(t, chunk)
 }
 
 // nvlsChunkOf returns the elements that each head handles at a time, for one
@@ -122,7 +148,3 @@ func nvlsChunkOf(t Task, p part, heads int) int64 {
 	}
 	return elements(t, chunk)
 }
-
-// slots returns the credits of a connection whose items are the given number of
-// steps.
-func slots(steps int) int { return bufferSteps / steps }

@@ -15,14 +15,7 @@ import (
 type NVLS struct {
 	task  Task
 	heads *search.Heads
-	parts []nvlsPart
-}
-
-// nvlsPart is one channel's share, in loops of one chunk per head.
-type nvlsPart struct {
-	part
-	loops       int
-	chunk, last int64
+	parts []looped // by channel, in loops of a chunk per head
 }
 
 // NewNVLS returns the AllReduce of t with the given heads. The four workers of
@@ -33,16 +26,12 @@ type nvlsPart struct {
 // down from it.
 func NewNVLS(t Task, heads *search.Heads) *NVLS {
 	r := &NVLS{task: t, heads: heads}
-	n := int64(heads.Heads())
 	grain := elements(t, 16<<10)
 	if t.Nodes > 1 {
 		grain = elements(t, 16)
 	}
 	for _, p := range split(t) {
-		chunk := nvlsChunkOf(t, p, heads.Heads())
-		loops := divUp(p.count, n*chunk)
-		rest := p.count - (loops-1)*n*chunk
-		r.parts = append(r.parts, nvlsPart{p, int(loops), chunk, min(chunk, roundUp(divUp(rest, n), grain))})
+		r.parts = append(r.parts, p.loop(int64(heads.Heads()), nvlsChunkOf(t, p, heads.Heads()), grain))
 	}
 	return r
 }
@@ -63,6 +52,11 @@ func (r *NVLS) Workers() int { return 4 * r.task.Ranks * len(r.parts) }
 // Connections implements [Schedule].
 func (r *NVLS) Connections() int {
 	return 4 * r.heads.Nodes() * r.heads.Heads() * len(r.parts)
+}
+
+// at takes a worker's number apart.
+func (r *NVLS) at(w int) (rank, ch int, role Role) {
+	return w / 4 / len(r.parts), w / 4 % len(r.parts), RoleScatter + Role(w%4)
 }
 
 func (r *NVLS) worker(rank, ch int, role Role) int {
@@ -97,42 +91,44 @@ func (r *NVLS) rank(node, head int) int {
 	return node*r.heads.RanksPerNode() + r.heads.GPU(head)
 }
 
-// share returns the part of 512 threads that a role has: NCCL divides 20 warps.
+// share returns the part of a block that a role has, of 512 threads or 16 warps.
+// NCCL divides 20 warps.
 func (r *NVLS) share(role Role, root bool) float64 {
-	warps := map[Role]float64{RoleScatter: 6, RoleGather: 5, RoleReduce: 5, RoleBroadcast: 4}
-	if root {
-		warps = map[Role]float64{RoleScatter: 8, RoleGather: 7, RoleReduce: 5}
-		if r.task.Ranks <= 6 {
-			warps = map[Role]float64{RoleScatter: 7, RoleGather: 6, RoleReduce: 7}
-		}
+	warps := [...]float64{6, 5, 5, 4} // of scatter, gather, reduce, broadcast
+	switch {
+	case root && r.task.Ranks <= 6:
+		warps = [...]float64{7, 6, 7, 0}
+	case root:
+		warps = [...]float64{8, 7, 5, 0}
 	}
-	return warps[role] / 16
+	return warps[role-RoleScatter] / 16
 }
 
 // Worker implements [Schedule].
 func (r *NVLS) Worker(w int) Worker {
-	rank, ch, role := w/4/len(r.parts), w/4%len(r.parts), RoleScatter+Role(w%4)
+	rank, ch, role := r.at(w)
 	node, head := rank/r.heads.RanksPerNode(), r.headOf(rank)
 	position := r.heads.At(ch, node)
 	root := position.Up < 0
 	worker := Worker{Rank: rank, Channel: ch, Role: role, Share: r.share(role, root), Steps: r.parts[ch].loops}
+	// Connections of this rank's head with other nodes, and of all heads of this node.
 	link := func(kind int, nodes ...int) (numbers []int) {
 		for _, node := range nodes {
 			numbers = append(numbers, r.connection(node, head, ch, kind))
 		}
 		return numbers
 	}
-	switch {
-	case role == RoleScatter, role == RoleGather:
+	every := func(kind int) (numbers []int) {
 		for h := range r.heads.Heads() {
-			worker.Out = append(worker.Out, r.connection(node, h, ch, nvlsReduction))
-			worker.In = append(worker.In, r.connection(node, h, ch, nvlsMulticast))
+			numbers = append(numbers, r.connection(node, h, ch, kind))
 		}
-		if role == RoleScatter {
-			worker.In = nil
-		} else {
-			worker.Out = nil
-		}
+		return numbers
+	}
+	switch {
+	case role == RoleScatter:
+		worker.Out = every(nvlsReduction)
+	case role == RoleGather:
+		worker.In = every(nvlsMulticast)
 	case head < 0, root && role == RoleBroadcast:
 		worker.Steps = 0
 	case role == RoleReduce:
@@ -152,7 +148,7 @@ func (r *NVLS) Worker(w int) Worker {
 func (r *NVLS) Connection(c int) Connection {
 	ch, at, kind := c/4%len(r.parts), c/4/len(r.parts), c%4
 	node, head := at/r.heads.Heads(), at%r.heads.Heads()
-	connection := Connection{Slots: slots(1), OutNET: -1, InNET: -1}
+	connection := Connection{Slots: bufferSteps, OutNET: -1, InNET: -1}
 	all := func(role Role) []int {
 		workers := make([]int, r.heads.RanksPerNode())
 		for i := range workers {
@@ -183,12 +179,9 @@ func (r *NVLS) Connection(c int) Connection {
 
 // Step implements [Schedule].
 func (r *NVLS) Step(w, i int) Step {
-	rank, ch, role := w/4/len(r.parts), w/4%len(r.parts), RoleScatter+Role(w%4)
+	rank, ch, role := r.at(w)
 	p := &r.parts[ch]
-	chunk := p.chunk
-	if i == p.loops-1 {
-		chunk = p.last
-	}
+	chunk := p.chunkOf(i)
 	s := Step{
 		Offset: p.offset + int64(i)*int64(r.heads.Heads())*p.chunk, Count: chunk,
 		Stride: chunk, End: p.offset + p.count,

@@ -25,6 +25,7 @@
 package schedule
 
 import (
+	"iter"
 	"math/bits"
 
 	"tutti/model"
@@ -105,9 +106,15 @@ func Port(i int) Ports { return 1 << i }
 // First returns the set of the first n ports.
 func First(n int) Ports { return 1<<n - 1 }
 
-// Next returns the lowest port of a set that is not empty, and the others.
-func (p Ports) Next() (port int, others Ports) {
-	return bits.TrailingZeros64(uint64(p)), p & (p - 1)
+// All goes through the ports of a set, in order.
+func (p Ports) All() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for ; p != 0; p &= p - 1 {
+			if !yield(bits.TrailingZeros64(uint64(p))) {
+				return
+			}
+		}
+	}
 }
 
 // Step is what a worker does with one item of each of the connections named.
@@ -142,9 +149,7 @@ func (s *Step) Total() int64 {
 		return s.Count
 	}
 	var total int64
-	for ports := s.Recv | s.Send; ports != 0; {
-		var port int
-		port, ports = ports.Next()
+	for port := range (s.Recv | s.Send).All() {
 		_, count := s.Range(port)
 		total += count
 	}

@@ -88,7 +88,7 @@ func (r *Tree) Connection(c int) Connection {
 	rank, ch, role := r.at(c)
 	up := r.trees.At(ch, rank).Up
 	if up < 0 {
-		return Connection{Slots: slots(1), OutNET: -1, InNET: -1}
+		return Connection{Slots: bufferSteps, OutNET: -1, InNET: -1}
 	}
 	parent := r.number(up, ch, role)
 	if r.trees.At(ch, up).Up < 0 {
@@ -98,7 +98,7 @@ func (r *Tree) Connection(c int) Connection {
 	if perNode := r.task.Ranks / r.task.Nodes; up/perNode != rank/perNode {
 		net = r.trees.NET(ch)
 	}
-	connection := Connection{From: []int{c}, To: []int{parent}, Slots: slots(1), OutNET: net, InNET: net}
+	connection := Connection{From: []int{c}, To: []int{parent}, Slots: bufferSteps, OutNET: net, InNET: net}
 	if role == RoleDown {
 		connection.From, connection.To = connection.To, connection.From
 	}

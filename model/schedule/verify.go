@@ -148,9 +148,7 @@ func (v *verifier) step(w *worker) bool {
 		v.fail(w, "uses ports %b in and %b out, and has %d and %d", s.Recv, s.Send, len(w.In), len(w.Out))
 		return false
 	}
-	for ports := s.Recv | s.Send | Port(0); ports != 0; {
-		var port int
-		port, ports = ports.Next()
+	for port := range (s.Recv | s.Send | Port(0)).All() {
 		if offset, count := s.Range(port); offset < 0 || count < 0 || offset+count > v.schedule.Task().Count {
 			v.fail(w, "elements %d to %d are out of bounds", offset, offset+count)
 			return false
@@ -165,9 +163,7 @@ func (v *verifier) step(w *worker) bool {
 		own[w.Rank/64] = 1 << (w.Rank % 64)
 	}
 	value := own
-	for ports := s.Recv; ports != 0; {
-		var port int
-		port, ports = ports.Next()
+	for port := range s.Recv.All() {
 		taken := v.take(w, port)
 		offset, count := s.Range(port)
 		if taken.offset != offset || taken.count != count {
@@ -185,9 +181,7 @@ func (v *verifier) step(w *worker) bool {
 	if s.Stride == 0 && s.Output {
 		v.write(w, s.Offset, s.Count, value)
 	}
-	for ports := s.Send; ports != 0; {
-		var port int
-		port, ports = ports.Next()
+	for port := range s.Send.All() {
 		offset, count := s.Range(port)
 		v.put(w, port, item{offset, count, value})
 	}
@@ -197,9 +191,7 @@ func (v *verifier) step(w *worker) bool {
 // ready tells whether every inbound port has an item and every outbound port a
 // free slot.
 func (v *verifier) ready(w *worker, s Step) bool {
-	for ports := s.Recv; ports != 0; {
-		var port int
-		port, ports = ports.Next()
+	for port := range s.Recv.All() {
 		c := &v.connections[w.In[port]]
 		for i, q := range c.queues {
 			if len(q) == 0 && (c.Kind != Multicast || i == w.in[port]) {
@@ -207,9 +199,7 @@ func (v *verifier) ready(w *worker, s Step) bool {
 			}
 		}
 	}
-	for ports := s.Send; ports != 0; {
-		var port int
-		port, ports = ports.Next()
+	for port := range s.Send.All() {
 		c := &v.connections[w.Out[port]]
 		for i, q := range c.queues {
 			if len(q) >= c.Slots && (c.Kind != Reduction || i == w.out[port]) {

@@ -9,8 +9,8 @@ import (
 	"tutti/topo"
 )
 
-// machine is the state of a simulation.
-type machine struct {
+// simulation is the state of a run.
+type simulation struct {
 	schedule schedule.Schedule
 	task     schedule.Task
 	overhead units.Time
@@ -37,8 +37,8 @@ const none = -1
 type state uint8
 
 const (
-	waiting state = iota // for an item or a slot
-	called               // its step begins at an instant that is known
+	waiting   state = iota // for an item or a slot
+	scheduled              // its step begins at an instant that is known
 	running
 	finished
 )
@@ -86,62 +86,62 @@ type slot struct {
 	wire        units.Bytes // of the item, to be sent over the network
 }
 
-// newMachine lays out the workers, connections and links of a simulation.
-func newMachine(s schedule.Schedule, c *topo.Cluster, p *profile.Profile) *machine {
-	m := &machine{schedule: s, task: s.Task(), workers: make([]worker, s.Workers()), connections: make([]connection, s.Connections())}
-	m.overhead, m.multimem = p.Overhead[m.task.Protocol], p.Multimem
-	ranks := make([]int, len(m.workers))
-	for i := range m.workers {
+// newSimulation lays out the workers, connections and links of a simulation.
+func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile) *simulation {
+	x := &simulation{schedule: s, task: s.Task(), workers: make([]worker, s.Workers()), connections: make([]connection, s.Connections())}
+	x.overhead, x.multimem = p.Overhead[x.task.Protocol], p.Multimem
+	ranks := make([]int, len(x.workers))
+	for i := range x.workers {
 		described := s.Worker(i)
-		w := &m.workers[i]
+		w := &x.workers[i]
 		ranks[i], w.steps = described.Rank, described.Steps
 		if w.steps == 0 {
 			continue
 		}
-		rate := p.Copy[m.task.Protocol]
+		rate := p.Copy[x.task.Protocol]
 		if described.Role == schedule.RoleScatter || described.Role == schedule.RoleGather {
 			rate = p.LocalCopy
 		}
 		w.pace = (rate * units.Rate(described.Share)).Pace()
-		w.in = int32(len(m.ports))
+		w.in = int32(len(x.ports))
 		for _, c := range described.In {
-			m.ports = append(m.ports, port{connection: int32(c)})
+			x.ports = append(x.ports, port{connection: int32(c)})
 		}
-		w.out = int32(len(m.ports))
+		w.out = int32(len(x.ports))
 		for _, c := range described.Out {
-			m.ports = append(m.ports, port{connection: int32(c)})
+			x.ports = append(x.ports, port{connection: int32(c)})
 		}
 	}
-	wires := newWires(c, p, len(m.connections))
-	for i := range m.connections {
+	wires := newWires(c, p, len(x.connections))
+	for i := range x.connections {
 		described := s.Connection(i)
 		if len(described.From) == 0 {
 			continue
 		}
 		hop, latency := wires.lay(i, described, pick(ranks, described.From), pick(ranks, described.To))
-		n := &m.connections[i]
+		n := &x.connections[i]
 		*n = connection{
 			kind: described.Kind, remote: hop == profile.HopNET,
-			slots: int32(described.Slots), firstSlot: int32(len(m.slots)),
-			firstEnd: int32(len(m.ends)), from: int32(len(described.From)), to: int32(len(described.To)),
-			arrival: latency + p.Handover[hop][m.task.Algorithm][m.task.Protocol], credit: latency,
+			slots: int32(described.Slots), firstSlot: int32(len(x.slots)),
+			firstEnd: int32(len(x.ends)), from: int32(len(described.From)), to: int32(len(described.To)),
+			arrival: latency + p.Handover[hop][x.task.Algorithm][x.task.Protocol], credit: latency,
 		}
 		beside := n.kind == schedule.PointToPoint && !n.remote
-		n.direct = beside && m.task.Protocol == model.Simple
-		n.streams = beside && m.task.Protocol != model.Simple
+		n.direct = beside && x.task.Protocol == model.Simple
+		n.streams = beside && x.task.Protocol != model.Simple
 		for range described.Slots {
-			m.slots = append(m.slots, slot{puts: n.from, reader: none})
+			x.slots = append(x.slots, slot{puts: n.from, reader: none})
 		}
 		for _, ends := range [][]int{described.From, described.To} {
 			for _, w := range ends {
-				m.ends = append(m.ends, int32(w))
+				x.ends = append(x.ends, int32(w))
 			}
 		}
 	}
-	m.links, m.routes = wires.merge(func(i int, first, count int32) {
-		m.connections[i].firstLink, m.connections[i].links = first, count
+	x.links, x.routes = wires.merge(func(i int, first, count int32) {
+		x.connections[i].firstLink, x.connections[i].links = first, count
 	})
-	return m
+	return x
 }
 
 // pick returns the values at the given places.

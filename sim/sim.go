@@ -42,11 +42,11 @@ func Run(s schedule.Schedule, c *topo.Cluster, p *profile.Profile) (Result, erro
 	if task := s.Task(); task.Ranks != c.Ranks() {
 		return Result{}, fmt.Errorf("a schedule for %d ranks does not run on %d", task.Ranks, c.Ranks())
 	}
-	m := newMachine(s, c, p)
-	m.run()
-	if m.finished < len(m.workers) {
-		return Result{}, fmt.Errorf("deadlock after %v: %d of %d workers cannot go on", m.now, len(m.workers)-m.finished, len(m.workers))
+	x := newSimulation(s, c, p)
+	x.run()
+	if x.finished < len(x.workers) {
+		return Result{}, fmt.Errorf("deadlock after %v: %d of %d workers cannot go on", x.now, len(x.workers)-x.finished, len(x.workers))
 	}
 	task := s.Task()
-	return Result{Time: p.Base[task.Algorithm][task.Protocol] + m.now, Events: m.events}, nil
+	return Result{Time: p.Base[task.Algorithm][task.Protocol] + x.now, Events: x.events}, nil
 }

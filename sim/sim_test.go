@@ -104,7 +104,7 @@ func TestTimesArePossible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, "dgx-h100", rapid.IntRange(1, 5).Draw(t, "nodes"), rapid.IntRange(3, 8).Draw(t, "gpus"))
 		a := rapid.SampledFrom(model.Algorithms()).Draw(t, "algorithm")
-		if !w.tuned.Available(a) {
+		if w.tuned.Cost(a, model.Simple) == (tuning.Cost{}) {
 			return
 		}
 		p := rapid.SampledFrom(a.Protocols()).Draw(t, "protocol")

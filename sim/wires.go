@@ -40,20 +40,13 @@ func (w *wires) lay(id int, c schedule.Connection, from, to []int) (profile.Hop,
 		route = w.cluster.Route(from[0], to[0], c.OutNET, c.InNET)
 		way = route
 	} else {
-		for i, rank := range from {
-			up, _ := w.cluster.NVSwitch(rank)
-			route = append(route, up...)
-			if i == 0 {
-				way = append(way, up...)
-			}
+		for _, rank := range from {
+			route = append(route, w.cluster.ToSwitch(rank)...)
 		}
-		for i, rank := range to {
-			_, down := w.cluster.NVSwitch(rank)
-			route = append(route, down...)
-			if i == 0 {
-				way = append(way, down...)
-			}
+		for _, rank := range to {
+			route = append(route, w.cluster.FromSwitch(rank)...)
 		}
+		way = append(w.cluster.ToSwitch(from[0]), w.cluster.FromSwitch(to[0])...)
 	}
 	hop, latency := profile.HopNVLink, units.Time(0)
 	for _, link := range way {

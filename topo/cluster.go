@@ -65,11 +65,10 @@ func (c *Cluster) RanksPerNode() int { return len(c.gpus) }
 // GPU returns the node, in the machine's graph, that the rank runs on.
 func (c *Cluster) GPU(rank int) int { return c.gpus[rank%len(c.gpus)] }
 
-// Links of a cluster are numbered machine by machine, in the order of
-// [System.Links]; then, for every machine and NET, its cable up to the leaf and
-// the one down; then, for every leaf, its trunk up and down.
-
-// Link describes a link of the cluster by its number.
+// Link describes a link of the cluster by its number. Links are numbered machine
+// by machine, in the order of [System.Links]; then, for every machine and NET,
+// its cable up to the leaf and the one down; then, for every leaf, its trunk up
+// and down.
 func (c *Cluster) Link(id int) (LinkType, units.Rate) {
 	m := c.Machine
 	if id < c.cables() {
@@ -84,12 +83,16 @@ func (c *Cluster) Link(id int) (LinkType, units.Rate) {
 	return LinkNET, ports / units.Rate(c.Fabric.Oversubscription)
 }
 
-// NVSwitch returns the links by which the rank reaches its machine's NVSwitch
-// and is reached from it. It panics if the machine has none.
-func (c *Cluster) NVSwitch(rank int) (up, down []int) {
-	m, node := c.Machine, rank/len(c.gpus)
-	up = c.appendPath(nil, node, m.Path(c.GPU(rank), m.NVS))
-	return up, c.appendPath(nil, node, m.Path(m.NVS, c.GPU(rank)))
+// ToSwitch returns the links by which a rank reaches its machine's NVSwitch. It
+// panics if the machine has none.
+func (c *Cluster) ToSwitch(rank int) []int {
+	return c.appendPath(nil, rank/len(c.gpus), c.Machine.Path(c.GPU(rank), c.Machine.NVS))
+}
+
+// FromSwitch returns the links by which the NVSwitch of a rank's machine reaches
+// the rank. It panics if the machine has none.
+func (c *Cluster) FromSwitch(rank int) []int {
+	return c.appendPath(nil, rank/len(c.gpus), c.Machine.Path(c.Machine.NVS, c.GPU(rank)))
 }
 
 // Route returns the links from one rank to another, in order. Between nodes it

@@ -87,8 +87,6 @@ func (t PathType) String() string {
 // Node is a part of a machine.
 type Node struct {
 	Type NodeType
-	// Index counts the nodes of one type, in the file's order.
-	Index int
 	// Name is the bus id of a GPU, PCI switch or NIC, the NUMA id of a CPU and
 	// the device name of a NET.
 	Name string
@@ -142,7 +140,6 @@ func (s *System) addNode(n Node) int {
 	id := len(s.Nodes)
 	list := map[NodeType]*[]int{GPU: &s.GPUs, NET: &s.NETs, CPU: &s.CPUs}[n.Type]
 	if list != nil {
-		n.Index = len(*list)
 		*list = append(*list, id)
 	}
 	s.Nodes = append(s.Nodes, n)

@@ -62,9 +62,9 @@ type line struct {
 // cluster or one way for each size. Protocols are told apart where a size was
 // run over several.
 func panels(list []rows.Row) (out []panel, clusters bool) {
-	clusters = slices.ContainsFunc(list, func(r rows.Row) bool { return r.Ranks != list[0].Ranks })
-	ways := twice(list, func(r rows.Row) rows.Row { return rows.Row{Ranks: r.Ranks, Bytes: r.Bytes} })
-	protocols := twice(list, func(r rows.Row) rows.Row { return rows.Row{Ranks: r.Ranks, Bytes: r.Bytes, Algorithm: r.Algorithm} })
+	clusters = kinds(list, func(r rows.Row) rows.Row { return rows.Row{Ranks: r.Ranks} }) > 1
+	ways := kinds(list, func(r rows.Row) rows.Row { return rows.Row{Ranks: r.Ranks, Bytes: r.Bytes} }) < len(list)
+	protocols := kinds(list, func(r rows.Row) rows.Row { return rows.Row{Ranks: r.Ranks, Bytes: r.Bytes, Algorithm: r.Algorithm} }) < len(list)
 	for _, r := range list {
 		way := r.Algorithm.String()
 		if clusters && r.Algorithm == model.NVLSTree {
@@ -87,13 +87,13 @@ func panels(list []rows.Row) (out []panel, clusters bool) {
 	return out, clusters
 }
 
-// twice tells whether two rows have the same key.
-func twice(list []rows.Row, key func(rows.Row) rows.Row) bool {
+// kinds counts how many rows differ in their key.
+func kinds(list []rows.Row, key func(rows.Row) rows.Row) int {
 	seen := map[rows.Row]bool{}
 	for _, r := range list {
 		seen[key(r)] = true
 	}
-	return len(seen) < len(list)
+	return len(seen)
 }
 
 // find returns the element that fits, appending fresh if there is none.
@@ -111,9 +111,12 @@ func find[T any](list *[]T, fits func(T) bool, fresh T) *T {
 func busBandwidth(list []rows.Row, format string) (io.WriterTo, error) {
 	all, clusters := panels(list)
 	plots := [][]*plot.Plot{make([]*plot.Plot, len(all))}
-	top := 0.0
+	least, most, top := list[0].Bytes, list[0].Bytes, units.Rate(0)
 	for _, r := range list {
-		top = max(top, float64(r.BusBW()/units.GBps))
+		least, most, top = min(least, r.Bytes), max(most, r.Bytes), max(top, r.BusBW())
+	}
+	if least == most { // a single size: some room around it
+		least, most = least/2, most*2
 	}
 	for i, p := range all {
 		drawn, err := p.draw(clusters)
@@ -123,14 +126,8 @@ func busBandwidth(list []rows.Row, format string) (io.WriterTo, error) {
 		if i == 0 {
 			drawn.Y.Label.Text = "bus bandwidth (GB/s)"
 		}
-		drawn.X.Min, drawn.X.Max = float64(list[0].Bytes), float64(list[0].Bytes)
-		for _, r := range list {
-			drawn.X.Min, drawn.X.Max = min(drawn.X.Min, float64(r.Bytes)), max(drawn.X.Max, float64(r.Bytes))
-		}
-		if drawn.X.Min == drawn.X.Max { // a single size: some room around it
-			drawn.X.Min, drawn.X.Max = drawn.X.Min/2, drawn.X.Max*2
-		}
-		drawn.Y.Min, drawn.Y.Max = 0, top*1.06
+		drawn.X.Min, drawn.X.Max = float64(least), float64(most)
+		drawn.Y.Min, drawn.Y.Max = 0, float64(top/units.GBps)*1.06
 		plots[0][i] = drawn
 	}
 	width := vg.Length(len(all)) * panelWidth
@@ -159,15 +156,12 @@ func busBandwidth(list []rows.Row, format string) (io.WriterTo, error) {
 // title says what all rows have in common.
 func title(list []rows.Row) string {
 	first := list[0]
-	others := func(same func(rows.Row) bool) bool {
-		return slices.ContainsFunc(list, func(r rows.Row) bool { return !same(r) })
-	}
 	text := first.Collective.String()
-	if !others(func(r rows.Row) bool { return r.Algorithm == first.Algorithm }) {
+	if kinds(list, func(r rows.Row) rows.Row { return rows.Row{Algorithm: r.Algorithm} }) == 1 {
 		text += " by " + first.Algorithm.String()
 	}
 	text += " on "
-	if !others(func(r rows.Row) bool { return r.Ranks == first.Ranks }) {
+	if kinds(list, func(r rows.Row) rows.Row { return rows.Row{Ranks: r.Ranks} }) == 1 {
 		text += fmt.Sprintf("%d GPUs of ", first.Ranks)
 	}
 	text += first.Machine

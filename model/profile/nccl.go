@@ -55,23 +55,19 @@ type Generation struct {
 // The generations that NCCL 2.28.3 tells apart.
 var (
 	Volta = Generation{
-		Name: "Volta",
-		LL:   [3]float64{39, 39, 20.4}, RingLL128: [3]float64{20, 20, 20}, TreeLL128: [3]float64{20, 20, 20},
+		LL: [3]float64{39, 39, 20.4}, RingLL128: [3]float64{20, 20, 20}, TreeLL128: [3]float64{20, 20, 20},
 		TreeSimple: [3]float64{26.5, 18.5, 10}, NVLSTree: [3]float64{26.5, 18.5, 10},
 	}
 	Ampere = Generation{
-		Name: "Ampere",
-		LL:   [3]float64{87.7, 22.5, 19}, RingLL128: [3]float64{20, 20, 20}, TreeLL128: [3]float64{20, 20, 20},
+		LL: [3]float64{87.7, 22.5, 19}, RingLL128: [3]float64{20, 20, 20}, TreeLL128: [3]float64{20, 20, 20},
 		TreeSimple: [3]float64{24, 23.6, 17.8}, NVLSTree: [3]float64{24, 23.6, 17.8},
 	}
 	Hopper = Generation{
-		Name: "Hopper",
-		LL:   [3]float64{141, 45, 35}, RingLL128: [3]float64{36.7, 36.7, 36.7}, TreeLL128: [3]float64{36.7, 36.7, 29},
+		LL: [3]float64{141, 45, 35}, RingLL128: [3]float64{36.7, 36.7, 36.7}, TreeLL128: [3]float64{36.7, 36.7, 29},
 		TreeSimple: [3]float64{38.7, 41.4, 36}, NVLSTree: [3]float64{0, 57.7, 45.5}, NVLS: .85,
 	}
 	Blackwell = Generation{
-		Name: "Blackwell",
-		LL:   [3]float64{282, 90, 70}, RingLL128: [3]float64{73.4, 73.4, 73.4}, TreeLL128: [3]float64{55.6, 31.67, 20},
+		LL: [3]float64{282, 90, 70}, RingLL128: [3]float64{73.4, 73.4, 73.4}, TreeLL128: [3]float64{55.6, 31.67, 20},
 		TreeSimple: [3]float64{70, 42.8, 24}, NVLSTree: [3]float64{0, 96, 43.1}, NVLS: .74,
 	}
 )

@@ -14,8 +14,6 @@ import (
 // at the rate of Copy while the bytes cross the links; the reader finds the
 // item after the latency of the links and the Handover.
 type Profile struct {
-	// Name says what the constants describe.
-	Name string
 	// Base is spent once in a call: the launch and the end of the kernel.
 	Base [algorithms][protocols]units.Time
 	// Overhead keeps a worker from moving data in each step: it polls,
@@ -80,7 +78,6 @@ const (
 func ForGPU(sm int) *Profile {
 	gen := GenerationOf(sm)
 	p := &Profile{
-		Name:     gen.Name,
 		Overhead: [protocols]units.Time{model.LL: llOverhead, model.Simple: simpleOverhead},
 		Latency: map[topo.LinkType]units.Time{
 			topo.LinkNVL: nvlinkLatency, topo.LinkC2C: pciLatency, topo.LinkPCI: pciLatency,

@@ -28,9 +28,6 @@ type Model struct {
 // Cost returns the cost of an algorithm over a protocol.
 func (m *Model) Cost(a model.Algorithm, p model.Protocol) Cost { return m.costs[a][p] }
 
-// Available tells whether an algorithm can run on the cluster.
-func (m *Model) Available(a model.Algorithm) bool { return len(m.costs[a]) > 0 }
-
 // treeCorrection is what the bandwidth of trees is multiplied by, from 64 bytes
 // on by powers of two (NCCL 2.28.3, tuning.cc, treeCorrectionFactor).
 var treeCorrection = [...][23]float64{

@@ -101,5 +101,5 @@ func TestChannels(t *testing.T) {
 	}
 	assert.Equal(t, 24, m.Channels(model.Ring, model.Simple, 16*units.MiB))
 	assert.Equal(t, 16, m.Channels(model.NVLS, model.Simple, 8))
-	assert.False(t, m.Available(model.NVLSTree))
+	assert.Zero(t, m.Cost(model.NVLSTree, model.Simple))
 }

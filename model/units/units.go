@@ -67,11 +67,10 @@ type Rate float64
 
 // Decimal rates: vendors' GB/s are 1e9 bytes, and a network's Gb/s are 1e9 bits.
 const (
-	BytesPerSecond Rate = 1
-	MBps           Rate = 1e6
-	GBps           Rate = 1e9
-	Mbps           Rate = 1e6 / 8
-	Gbps           Rate = 1e9 / 8
+	MBps Rate = 1e6
+	GBps Rate = 1e9
+	Mbps Rate = 1e6 / 8
+	Gbps Rate = 1e9 / 8
 )
 
 // String writes r in GB/s with one decimal, as NCCL prints bandwidths.

@@ -111,12 +111,16 @@ func find[T any](list *[]T, fits func(T) bool, fresh T) *T {
 func busBandwidth(list []rows.Row, format string) (io.WriterTo, error) {
 	all, clusters := panels(list)
 	plots := [][]*plot.Plot{make([]*plot.Plot, len(all))}
-	least, most, top := list[0].Bytes, list[0].Bytes, units.Rate(0)
+	least, most, top := float64(list[0].Bytes), float64(list[0].Bytes), 0.0
 	for _, r := range list {
-		least, most, top = min(least, r.Bytes), max(most, r.Bytes), max(top, r.BusBW())
+		least, most = min(least, float64(r.Bytes)), max(most, float64(r.Bytes))
+		top = max(top, float64(r.BusBW()/units.GBps))
 	}
 	if least == most { // a single size: some room around it
 		least, most = least/2, most*2
+	}
+	if top == 0 { // a single rank has no bus
+		top = 1
 	}
 	for i, p := range all {
 		drawn, err := p.draw(clusters)
@@ -126,8 +130,8 @@ func busBandwidth(list []rows.Row, format string) (io.WriterTo, error) {
 		if i == 0 {
 			drawn.Y.Label.Text = "bus bandwidth (GB/s)"
 		}
-		drawn.X.Min, drawn.X.Max = float64(least), float64(most)
-		drawn.Y.Min, drawn.Y.Max = 0, float64(top/units.GBps)*1.06
+		drawn.X.Min, drawn.X.Max = least, most
+		drawn.Y.Min, drawn.Y.Max = 0, top*1.06
 		plots[0][i] = drawn
 	}
 	width := vg.Length(len(all)) * panelWidth
@@ -232,12 +236,12 @@ func (p panel) draw(clusters bool) (*plot.Plot, error) {
 	return out, nil
 }
 
-// byteTicks marks powers of two, naming as many as are legible.
+// byteTicks marks the whole powers of two, naming as many as are legible.
 type byteTicks struct{}
 
 // Ticks implements [plot.Ticker].
 func (byteTicks) Ticks(lo, hi float64) []plot.Tick {
-	first, last := int(math.Ceil(math.Log2(lo))), int(math.Floor(math.Log2(hi)))
+	first, last := max(0, int(math.Ceil(math.Log2(lo)))), int(math.Floor(math.Log2(hi)))
 	every := max(1, (last-first+4)/5)
 	var ticks []plot.Tick
 	for e := first; e <= last; e++ {

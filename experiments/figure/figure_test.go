@@ -3,6 +3,7 @@ package figure
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -58,13 +59,20 @@ func TestPanels(t *testing.T) {
 }
 
 // A figure of any shape can be drawn in every format, also one of a single
-// point, and replaces what was there.
+// point, of a single byte or of a single rank, and replaces what was there.
 func TestWrite(t *testing.T) {
 	for _, format := range Formats {
 		path := filepath.Join(t.TempDir(), "x"+format)
 		require.NoError(t, Check(path))
 		require.NoFileExists(t, path)
-		for _, list := range [][]rows.Row{grid([]int{8}, []model.Algorithm{model.Ring}, []model.Protocol{model.LL})[:1], grid([]int{1, 8, 16}, model.Algorithms(), model.Protocols())} {
+		point := grid([]int{8}, []model.Algorithm{model.Ring}, []model.Protocol{model.LL})[:1]
+		smallest := slices.Clone(point)
+		smallest[0].Bytes, smallest[0].Datatype = 1, model.Int8
+		for _, list := range [][]rows.Row{
+			point, smallest,
+			grid([]int{1}, model.Algorithms(), model.Protocols()), // no bus, no bandwidth
+			grid([]int{1, 8, 16}, model.Algorithms(), model.Protocols()),
+		} {
 			require.NoError(t, Write(path, list))
 			info, err := os.Stat(path)
 			require.NoError(t, err)

@@ -40,5 +40,8 @@ func WriteJSON(w io.Writer, rows []Row) error {
 	}
 	out := json.NewEncoder(w)
 	out.SetIndent("", " ")
-	return out.Encode(map[string]any{"schema": Schema, "rows": list})
+	return out.Encode(struct {
+		Schema string    `json:"schema"`
+		Rows   []jsonRow `json:"rows"`
+	}{Schema, list})
 }

@@ -97,6 +97,9 @@ type Worker struct {
 	In, Out []int
 }
 
+// maxPorts is how many ports a set can name.
+const maxPorts = 64
+
 // Ports is a set of a worker's inbound or outbound ports, one bit each.
 type Ports uint64
 

@@ -2,6 +2,7 @@ package schedule_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -150,6 +151,8 @@ func TestVerifierFindsFaults(t *testing.T) {
 			"rank 0, channel 0, ring worker, step 1 of 7: elements 200 to 1300 are out of bounds"},
 		"unknown port": {broken{Schedule: ring, step: at(0, 1, func(s *schedule.Step) { s.Send = 2 })},
 			"rank 0, channel 0, ring worker, step 1 of 7: uses ports 1 in and 10 out, and has 1 and 1"},
+		"too many ports": {crowded{exchange{}},
+			"rank 0, channel 0, ring worker, step 0 of 4: has 65 ports: want at most 64"},
 		"no credit": {broken{Schedule: ring, slots: func(c int) int { return min(c, 1) }},
 			"rank 0, channel 0, ring worker, step 0 of 7: waits for ever: deadlock"},
 		"one credit too few": {broken{Schedule: exchange{}, slots: func(int) int { return 1 }},
@@ -181,6 +184,15 @@ func (exchange) Step(_, i int) schedule.Step {
 		return schedule.Step{Send: 1, Input: true, Offset: int64(i), Count: 1}
 	}
 	return schedule.Step{Recv: 1, Input: true, Output: true, Offset: int64(i - 2), Count: 1}
+}
+
+// crowded is an exchange whose workers have more ports than a step can name.
+type crowded struct{ schedule.Schedule }
+
+func (c crowded) Worker(w int) schedule.Worker {
+	described := c.Schedule.Worker(w)
+	described.In = slices.Repeat(described.In, 65)
+	return described
 }
 
 // Two ranks share 16 elements in chunks of 8, the case that texts on NCCL work

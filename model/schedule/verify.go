@@ -103,6 +103,9 @@ func newVerifier(s Schedule) *verifier {
 // whose ends on this side have queues of their own.
 func (v *verifier) wire(w *worker, ports []int, shared Kind, ends func(Connection) []int) []int {
 	queues := make([]int, len(ports))
+	if len(ports) > maxPorts {
+		v.fail(w, "has %d ports: want at most %d", len(ports), maxPorts)
+	}
 	for i, c := range ports {
 		if w.Steps == 0 {
 			continue
@@ -144,7 +147,7 @@ func (v *verifier) run() {
 // is at fault.
 func (v *verifier) step(w *worker) bool {
 	s := v.schedule.Step(w.number, w.done)
-	if s.Recv >= 1<<len(w.In) && len(w.In) < 64 || s.Send >= 1<<len(w.Out) && len(w.Out) < 64 {
+	if s.Recv&^First(len(w.In)) != 0 || s.Send&^First(len(w.Out)) != 0 {
 		v.fail(w, "uses ports %b in and %b out, and has %d and %d", s.Recv, s.Send, len(w.In), len(w.Out))
 		return false
 	}

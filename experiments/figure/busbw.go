@@ -6,7 +6,10 @@ import (
 	"io"
 	"math"
 	"slices"
+	"sync"
+	"time"
 
+	"codeberg.org/go-pdf/fpdf"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/text"
@@ -181,11 +184,20 @@ type canvas interface {
 	io.WriterTo
 }
 
+// timeless makes PDFs say the same time of making, and order their parts the
+// same, in every run.
+var timeless = sync.OnceFunc(func() {
+	fpdf.SetDefaultCreationDate(time.Unix(0, 0).UTC())
+	fpdf.SetDefaultModificationDate(time.Unix(0, 0).UTC())
+	fpdf.SetDefaultCatalogSort(true)
+})
+
 func newCanvas(format string, w, h vg.Length) canvas {
 	switch format {
 	case ".svg":
 		return vgsvg.New(w, h)
 	case ".pdf":
+		timeless()
 		return vgpdf.New(w, h)
 	default:
 		return vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(w, h), vgimg.UseDPI(dpi))}

@@ -84,6 +84,17 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+// A PDF does not tell when it was made: two runs give the same bytes.
+func TestPDFIsTimeless(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.pdf")
+	require.NoError(t, Write(path, grid([]int{8}, model.Algorithms(), model.Protocols())))
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, date := range []string{"/CreationDate (D:19700101000000)", "/ModDate (D:19700101000000)"} {
+		assert.Contains(t, string(text), date)
+	}
+}
+
 func TestTicks(t *testing.T) {
 	var labels []string
 	for _, tick := range (byteTicks{}).Ticks(float64(units.KiB), float64(8*units.GiB)) {

@@ -185,3 +185,18 @@ func BenchmarkRun(b *testing.B) {
 		})
 	}
 }
+
+// Many ranks in a ring, for a profile.
+func BenchmarkRing1024(b *testing.B) {
+	w := newWorld(b, "dgx-h100", 128, 0)
+	s, err := schedule.New(schedule.Task{
+		Algorithm: model.Ring, Protocol: model.LL128, Datatype: model.Float32, Count: 1 << 28, Channels: 4,
+		Ranks: w.cluster.Ranks(), Nodes: w.cluster.Nodes,
+	}, w.cluster, w.graphs)
+	require.NoError(b, err)
+	for b.Loop() {
+		r, err := sim.Run(s, w.cluster, profile.ForGPU(90))
+		require.NoError(b, err)
+		b.ReportMetric(float64(r.Events)/1e6, "Mevents")
+	}
+}

@@ -32,9 +32,10 @@ func newWires(c *topo.Cluster, p *profile.Profile, connections int) *wires {
 	return &wires{cluster: c, profile: p, index: map[int]int32{}, routes: make([][]int32, connections)}
 }
 
-// lay finds the links of a connection whose ends run on the given ranks, and
-// returns the kind of way that they make and their latency.
-func (w *wires) lay(id int, c schedule.Connection, from, to []int) (profile.Hop, units.Time) {
+// lay finds the links of a connection of the schedule, and returns the kind of
+// way that they make and their latency.
+func (w *wires) lay(id int, c schedule.Connection, s schedule.Schedule) (profile.Hop, units.Time) {
+	from, to := ranksOf(s, c.From), ranksOf(s, c.To)
 	var route, way []int // all links; those from one writer to one reader
 	if c.Kind == schedule.PointToPoint {
 		route = w.cluster.Route(from[0], to[0], c.OutNET, c.InNET)
@@ -68,6 +69,15 @@ func (w *wires) lay(id int, c schedule.Connection, from, to []int) (profile.Hop,
 	return hop, latency
 }
 
+// ranksOf returns the ranks that workers run on.
+func ranksOf(s schedule.Schedule, workers []int) []int {
+	ranks := make([]int, len(workers))
+	for i, w := range workers {
+		ranks[i] = s.Worker(w).Rank
+	}
+	return ranks
+}
+
 // use returns the place of a link of the cluster in used.
 func (w *wires) use(link int) int32 {
 	i, known := w.index[link]
@@ -80,10 +90,52 @@ func (w *wires) use(link int) int32 {
 	return i
 }
 
+// drop takes links off the routes that never hold anything up: all their items
+// are moved in steps that take longer than any of them can be on the link, even
+// when all share it all the time.
+//
+// For each element, let a step take c, and an item take f of a link to itself;
+// m connections cross the link. Sharing makes that m*f, to which comes what
+// [link.add] and [link.done] round away: below m for each of the items that come
+// and go meanwhile, and these are no more than 2(m-1)(1/c + 2) of each
+// picosecond.
+func (w *wires) drop(x *simulation) {
+	slowest := make([]units.Time, len(w.used)) // c - m*f - rounding
+	for i := range slowest {
+		slowest[i] = never
+	}
+	element := x.task.Datatype.Size()
+	for id, route := range w.routes {
+		n := &x.connections[id]
+		wire := x.task.Protocol.Wire(element)
+		if n.kind != uint8(schedule.PointToPoint) {
+			wire = units.Bytes(float64(wire)/x.multimem) + 1
+		}
+		movers := x.ends[n.firstEnd : n.firstEnd+n.from]
+		if n.kind == uint8(schedule.Reduction) {
+			movers = x.ends[n.firstEnd+n.from : n.firstEnd+n.from+n.to]
+		}
+		c := never
+		for _, id := range movers {
+			c = min(c, x.paces[id].Of(element)-1)
+		}
+		if n.remote {
+			c = 0 // it moves by itself
+		}
+		for _, i := range route {
+			m, f := units.Time(w.used[i].users.count), w.used[i].pace.Of(wire)
+			slowest[i] = min(slowest[i], c-m*f-6*m*(m-1))
+		}
+	}
+	for id, route := range w.routes {
+		w.routes[id] = slices.DeleteFunc(route, func(i int32) bool { return slowest[i] >= 0 })
+	}
+}
+
 // merge makes one of all links that are always crossed together, the slowest,
 // as the others never hold anything up. It returns the links that are left and
 // each connection's part of the routes.
-func (w *wires) merge(place func(connection int, first, count int32)) (links []link, routes []int32) {
+func (w *wires) merge(place func(connection int, first, count int32)) (links []link, routes []crossing) {
 	merged := map[userSet]int32{}
 	as := make([]int32, len(w.used))
 	for i, u := range w.used {
@@ -99,8 +151,8 @@ func (w *wires) merge(place func(connection int, first, count int32)) (links []l
 	for id, route := range w.routes {
 		first := int32(len(routes))
 		for _, i := range route {
-			if !slices.Contains(routes[first:], as[i]) {
-				routes = append(routes, as[i])
+			if over := (crossing{as[i], 1}); !slices.Contains(routes[first:], over) {
+				routes = append(routes, over)
 			}
 		}
 		place(id, first, int32(len(routes))-first)

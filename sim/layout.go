@@ -27,7 +27,7 @@ type simulation struct {
 	overhead units.Time
 	multimem float64     // share of a link's rate for multicasts and reductions
 	queue    event.Queue // of worker numbers, and of ^link numbers
-	able     []int32     // workers that can go on
+	able     []int32     // workers that can go on, last come first served: they are in the cache
 	touched  []int32     // links whose event is to be set at the end of this instant
 	now      units.Time
 	events   int64
@@ -92,6 +92,7 @@ type connection struct {
 	kind               uint8
 	mover              mover
 	remote             bool // through the network
+	alone              bool // on its links, which have been merged into one
 	direct             bool // the writer can reach the reader's output
 	streams            bool // the data carries flags: it can be read while it is written
 }
@@ -205,6 +206,10 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 	})
 	for _, r := range x.routes {
 		x.links[r.link].room++
+	}
+	for i := range x.connections {
+		n := &x.connections[i]
+		n.alone = n.links == 1 && x.links[x.routes[n.firstLink].link].room == 1
 	}
 	room := int32(0)
 	for i := range x.links {

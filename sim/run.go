@@ -39,8 +39,10 @@ func (x *simulation) run() {
 
 // work lets all workers that can go on do so.
 func (x *simulation) work() {
-	for at := 0; at < len(x.able); at++ {
-		id := x.able[at]
+	for len(x.able) > 0 {
+		last := len(x.able) - 1
+		id := x.able[last]
+		x.able = x.able[:last]
 		if x.workers[id].state == ending {
 			x.end(id)
 		}
@@ -48,7 +50,6 @@ func (x *simulation) work() {
 			x.end(id)
 		}
 	}
-	x.able = x.able[:0]
 }
 
 // begin turns a worker to its next step, at the given instant.
@@ -114,7 +115,11 @@ func (x *simulation) step(id int32) (ended bool) {
 			side = writers
 		}
 		if n.mover == side && u.wire > 0 {
-			flows = true
+			if n.alone {
+				w.ready = max(w.ready, begin+x.crossed(n, u.wire))
+			} else {
+				flows = true
+			}
 		}
 		if !n.streams {
 			continue
@@ -153,7 +158,7 @@ func (x *simulation) load(id int32) {
 		if at >= o.sends {
 			side = writers
 		}
-		if n.mover == side {
+		if n.mover == side && !n.alone {
 			w.flows += x.transfer(n, u.wire, id)
 		}
 	}
@@ -188,6 +193,11 @@ func (x *simulation) end(id int32) {
 		switch {
 		case at < o.sends:
 			x.take(n, p.connection, s, w.ready)
+		case n.remote && n.alone:
+			l := &x.links[x.routes[n.firstLink].link]
+			l.asOf = max(l.asOf, w.ready) + x.crossed(n, u.wire)
+			n.staged++
+			x.put(n, p.connection, s, l.asOf)
 		case n.remote:
 			s.last, s.ready = int64(u.wire), w.ready
 			if n.staged++; n.staged == n.put+1 {
@@ -265,14 +275,27 @@ func (x *simulation) arrive(id int32) {
 	x.queue.Push(max(x.now, staged), int32(len(x.workers))+id)
 }
 
+// crossed returns how long an item takes over links that nothing else crosses.
+func (x *simulation) crossed(n *connection, size units.Bytes) units.Time {
+	r := x.routes[n.firstLink]
+	return x.links[r.link].pace.Of(x.moved(n, size)) * units.Time(r.weight)
+}
+
+// moved returns the bytes that an item puts on links, in units of what a link
+// carries point to point.
+func (x *simulation) moved(n *connection, size units.Bytes) units.Bytes {
+	if n.kind != uint8(schedule.PointToPoint) {
+		return units.Bytes(float64(size) / x.multimem)
+	}
+	return size
+}
+
 // transfer puts an item on the links of a connection, and returns on how many.
 func (x *simulation) transfer(n *connection, size units.Bytes, owner int32) int32 {
 	if size == 0 {
 		return 0
 	}
-	if n.kind != uint8(schedule.PointToPoint) {
-		size = units.Bytes(float64(size) / x.multimem)
-	}
+	size = x.moved(n, size)
 	for _, r := range x.routes[n.firstLink : n.firstLink+n.links] {
 		l := &x.links[r.link]
 		l.add(x.flows, x.now, size, owner, r.weight)

@@ -108,7 +108,8 @@ func TestSchedulesAreRight(t *testing.T) {
 	everyForm(func(task schedule.Task) {
 		for task.Ranks = 1; task.Ranks <= 33; task.Ranks++ {
 			for task.Nodes = 1; task.Nodes <= task.Ranks; task.Nodes++ {
-				if task.Ranks%task.Nodes != 0 || !possible(task) {
+				few := task.Nodes <= 4 || task.Ranks/task.Nodes <= 3
+				if task.Ranks%task.Nodes != 0 || !few || !possible(task) {
 					continue
 				}
 				// Whatever else there is to choose takes turns.
@@ -126,6 +127,17 @@ func TestSchedulesAreRight(t *testing.T) {
 		}
 	})
 	t.Log(cases, "schedules")
+}
+
+// A schedule takes no memory for its ranks: here are 131,072 of them.
+func TestLargeSchedulesAreFree(t *testing.T) {
+	for _, a := range []model.Algorithm{model.Ring, model.SimpleRing, model.Tree, model.NVLSTree, model.Hierarchical} {
+		s := must(allReduce(a, model.Simple, 16384, 8, 16, 1<<28))
+		assert.Less(t, testing.AllocsPerRun(10, func() { must(s.Task()) }), 10000., "%v: to make", a)
+		last := s.Workers() - 4
+		require.Positive(t, s.Worker(last).Steps)
+		assert.Zero(t, testing.AllocsPerRun(10, func() { s.Step(last, s.Worker(last).Steps-1) })-testing.AllocsPerRun(10, func() { s.Worker(last) }), "%v: for a step", a)
+	}
 }
 
 // One NVLink domain may have more GPUs than NVLS has heads.

@@ -67,7 +67,7 @@ func (r *Hierarchical) Worker(w int) Worker {
 	rank, ch := block/len(r.parts), block%len(r.parts)
 	worker := Worker{
 		Rank: rank, Channel: ch, Role: [...]Role{RoleScatter, RoleRing, RoleGather}[role],
-		Share: [...]float64{.25, .5, .25}[role], Steps: r.parts[ch].loops * r.task.Nodes,
+		Share: [...]float64{.45, .45, .1}[role], Steps: r.parts[ch].loops * r.task.Nodes,
 	}
 	if role == railRing {
 		worker.Steps = r.parts[ch].loops * r.hops()

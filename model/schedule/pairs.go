@@ -78,11 +78,3 @@ func (n pairs) ends(c int) (from, to, ch int) {
 	from, ch = w/n.channels, w%n.channels
 	return from, n.further(from, p), ch
 }
-
-// all returns the connections of a rank from all others and to them.
-func (n pairs) all(rank, ch int) (in, out []int) {
-	for p := range n.ranks - 1 {
-		in, out = append(in, n.from(rank, ch, p)), append(out, n.to(rank, ch, p))
-	}
-	return in, out
-}

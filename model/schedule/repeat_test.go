@@ -14,13 +14,16 @@ import (
 // go through them are those of the step a period before.
 func TestStepsRepeat(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		nodes := rapid.IntRange(1, 4).Draw(t, "nodes")
-		a := rapid.SampledFrom([]model.Algorithm{model.Ring, model.Tree, model.NVLS}).Draw(t, "algorithm")
-		if a == model.NVLS && nodes > 1 {
-			a = model.NVLSTree
+		nodes, gpus := rapid.IntRange(1, 4).Draw(t, "nodes"), rapid.IntRange(3, 8).Draw(t, "gpus")
+		a := rapid.SampledFrom(model.Algorithms()).Draw(t, "algorithm")
+		made, err := build(schedule.Task{
+			Collective: rapid.SampledFrom(a.Collectives()).Draw(t, "collective"), Algorithm: a, Protocol: rapid.SampledFrom(a.Protocols()).Draw(t, "protocol"),
+			Datatype: model.Float32, Count: rapid.Int64Range(1, 1<<20).Draw(t, "count"), Channels: 2, Ranks: nodes * gpus, Nodes: nodes,
+		})
+		s, repeats := made.(schedule.Repeating)
+		if err != nil || !repeats {
+			return
 		}
-		p := rapid.SampledFrom(a.Protocols()).Draw(t, "protocol")
-		s := build(a, p, nodes, rapid.IntRange(3, 8).Draw(t, "gpus"), 2, rapid.Int64Range(1, 1<<24).Draw(t, "count")).(schedule.Repeating)
 		w := rapid.IntRange(0, s.Workers()-1).Draw(t, "worker")
 		steps := s.Worker(w).Steps
 		for i := 0; i < steps; {

@@ -1,6 +1,9 @@
 package sim
 
 import (
+	"encoding/binary"
+	"slices"
+
 	"tutti/model"
 	"tutti/model/profile"
 	"tutti/model/schedule"
@@ -34,13 +37,16 @@ type simulation struct {
 	finished int        // workers
 	last     units.Time // instant at which a step ended
 
-	schedule schedule.Schedule
-	repeats  schedule.Repeating // the schedule, if it tells where its steps repeat
-	task     schedule.Task
-	fold     *fold
-	paces    []units.Pace // of the workers' copying
-	forms    map[form]int32
-	patterns map[[maxPeriod]int32]int32
+	schedule  schedule.Schedule
+	repeats   schedule.Repeating // the schedule, if it tells where its steps repeat
+	task      schedule.Task
+	fold      *fold
+	paces     []units.Pace // of the workers' copying
+	places    []int32      // by worker: which of the lists of ports that have become one, from 1, or 0
+	portLists [][]int32
+	lists     map[string]int32
+	forms     map[form]int32
+	patterns  map[[maxPeriod]int32]int32
 }
 
 // none stands for no worker.
@@ -145,6 +151,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 	}
 	x.repeats, _ = s.(schedule.Repeating)
 	x.overhead, x.multimem = p.Overhead[x.task.Protocol], p.Multimem
+	x.places, x.lists = make([]int32, len(x.workers)), map[string]int32{}
 	x.paces = make([]units.Pace, len(x.workers))
 	ranks := make([]int32, len(x.workers))
 	for i := range x.workers {
@@ -159,22 +166,20 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 			rate = p.LocalCopy
 		}
 		x.paces[i] = (rate * units.Rate(described.Share)).Pace()
-		w.ports, w.inbound = int32(len(x.ports)), int32(len(described.In))
-		for _, c := range described.In {
-			x.ports = append(x.ports, port{connection: f.connections.of(c)})
-		}
-		for _, c := range described.Out {
-			x.ports = append(x.ports, port{connection: f.connections.of(c)})
-		}
+		w.ports = int32(len(x.ports))
+		in := x.addPorts(described.In, int(w.ports))
+		w.inbound = int32(len(described.In))
+		out := x.addPorts(described.Out, len(x.ports))
+		x.places[i] = x.merged(w.ports, in, out)
 	}
-	wires := newWires(c, p, len(x.connections))
+	wires := newWires(c, p, f, len(x.connections))
 	ways := map[way]uint16{}
 	for i := range x.connections {
 		described := s.Connection(f.connections.first(i))
 		if len(described.From) == 0 {
 			continue
 		}
-		hop, latency := wires.lay(i, described, s)
+		hop, latency := wires.lay(int32(i), described, s)
 		n := &x.connections[i]
 		n.kind, n.remote, n.slots, n.firstSlot = uint8(described.Kind), hop == profile.HopNET, int32(described.Slots), int32(len(x.slots))
 		n.firstEnd, n.from = int32(len(x.ends)), x.addEnds(described.From)
@@ -220,12 +225,53 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 	return x
 }
 
-// addEnds appends the workers at an end of a connection, and returns how many
-// there are.
+// addEnds appends the classes of the workers at an end of a connection, each
+// once, and returns how many there are.
 func (x *simulation) addEnds(workers []int) int32 {
 	before := len(x.ends)
 	for _, w := range workers {
-		x.ends = append(x.ends, x.fold.workers.of(w))
+		if class := x.fold.workers.of(w); !slices.Contains(x.ends[before:], class) {
+			x.ends = append(x.ends, class)
+		}
 	}
 	return int32(len(x.ends) - before)
+}
+
+// addPorts appends the ports of a worker from the given one on, one for each
+// class of connections, and returns which of them each connection has.
+func (x *simulation) addPorts(connections []int, from int) []int32 {
+	at := make([]int32, len(connections))
+	for i, c := range connections {
+		p := port{connection: x.fold.connections.of(c)}
+		place := slices.IndexFunc(x.ports[from:], func(q port) bool { return q == p })
+		if place < 0 {
+			place = len(x.ports) - from
+			x.ports = append(x.ports, p)
+		}
+		at[i] = int32(from + place)
+	}
+	return at
+}
+
+// merged keeps which ports of the schedule have become one, counted from a
+// worker's first, and returns the number of that list; 0 if none have.
+func (x *simulation) merged(first int32, in, out []int32) int32 {
+	list := slices.Concat(in, out)
+	key := make([]byte, 0, len(list)+1)
+	plain := true
+	for i := range list {
+		list[i] -= first
+		plain = plain && list[i] == int32(i)
+		key = binary.AppendUvarint(key, uint64(list[i]))
+	}
+	if plain {
+		return 0
+	}
+	number, known := x.lists[string(key)]
+	if !known {
+		x.portLists = append(x.portLists, list)
+		number = int32(len(x.portLists))
+		x.lists[string(key)] = number
+	}
+	return number
 }

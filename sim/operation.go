@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"tutti/model/schedule"
 	"tutti/model/units"
 )
@@ -33,6 +35,7 @@ type form struct {
 	step    schedule.Step
 	pace    units.Pace
 	inbound int32 // ports
+	ports   int32 // the list of those that have become one
 	direct  bool  // all data are where they belong when they arrive
 }
 
@@ -67,7 +70,7 @@ const maxPeriod = 8
 // operation returns the operation that a step is.
 func (x *simulation) operation(id int32, s schedule.Step) int32 {
 	w := &x.workers[id]
-	f := form{step: s, pace: x.paces[id], inbound: w.inbound, direct: x.direct(w, s)}
+	f := form{step: s, pace: x.paces[id], inbound: w.inbound, ports: x.places[id], direct: x.direct(id, s)}
 	if s.Stride == 0 {
 		f.step.Offset, f.step.End, f.step.Turn, f.step.Blocks = 0, 0, 0, 0
 	} else {
@@ -81,9 +84,13 @@ func (x *simulation) operation(id int32, s schedule.Step) int32 {
 		o.copy = f.pace.Of(x.size(s.Total()))
 	}
 	add := func(ports schedule.Ports, first int32) {
+		before := len(x.uses)
 		for i := range ports.All() {
 			_, count := s.Range(i)
-			x.uses = append(x.uses, use{first + int32(i), x.task.Protocol.Wire(x.size(count))})
+			u := use{x.port(id, first+int32(i)), x.task.Protocol.Wire(x.size(count))}
+			if !slices.Contains(x.uses[before:], u) {
+				x.uses = append(x.uses, u)
+			}
 		}
 	}
 	o.first = int32(len(x.uses))
@@ -98,13 +105,21 @@ func (x *simulation) operation(id int32, s schedule.Step) int32 {
 
 // direct tells whether the writers of a worker's items have put the data where
 // it belongs.
-func (x *simulation) direct(w *worker, s schedule.Step) bool {
+func (x *simulation) direct(id int32, s schedule.Step) bool {
 	for i := range s.Recv.All() {
-		if !x.connections[x.ports[w.ports+int32(i)].connection].direct {
+		if !x.connections[x.ports[x.workers[id].ports+x.port(id, int32(i))].connection].direct {
 			return false
 		}
 	}
 	return s.Recv.Len() > 0
+}
+
+// port returns a worker's port for one of the schedule's.
+func (x *simulation) port(id, port int32) int32 {
+	if list := x.places[id]; list > 0 {
+		return x.portLists[list-1][port]
+	}
+	return port
 }
 
 // size returns the bytes of elements.

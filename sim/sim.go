@@ -42,7 +42,7 @@ func Run(s schedule.Schedule, c *topo.Cluster, p *profile.Profile) (Result, erro
 	if task := s.Task(); task.Ranks != c.Ranks() {
 		return Result{}, fmt.Errorf("a schedule for %d ranks does not run on %d", task.Ranks, c.Ranks())
 	}
-	x := newSimulation(s, c, p, &fold{workers: classes{total: s.Workers()}, connections: classes{total: s.Connections()}})
+	x := newSimulation(s, c, p, findFold(s, c, p))
 	x.run()
 	if x.finished < len(x.workers) {
 		return Result{}, fmt.Errorf("deadlock after %v: %d of %d workers cannot go on", x.last, len(x.workers)-x.finished, len(x.workers))

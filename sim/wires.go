@@ -9,18 +9,21 @@ import (
 	"tutti/topo"
 )
 
-// wires lays the connections of a schedule over the links of a cluster.
+// wires lays the connections of a schedule over the links of a cluster, as far
+// as a fold has them.
 type wires struct {
 	cluster *topo.Cluster
 	profile *profile.Profile
+	fold    *fold
 	used    []usedLink
-	index   map[int]int32 // of a link of the cluster, in used
-	routes  [][]int32     // by connection
+	index   map[int]int32 // of a class of links, in used
+	routes  [][]crossing  // by connection, over used
 }
 
 // usedLink is a link of the cluster that some connection crosses.
 type usedLink struct {
 	pace  units.Pace
+	size  int32 // links that it stands for
 	users userSet
 }
 
@@ -28,26 +31,17 @@ type usedLink struct {
 // random-looking number for each.
 type userSet struct{ count, sum uint64 }
 
-func newWires(c *topo.Cluster, p *profile.Profile, connections int) *wires {
-	return &wires{cluster: c, profile: p, index: map[int]int32{}, routes: make([][]int32, connections)}
+func newWires(c *topo.Cluster, p *profile.Profile, f *fold, connections int) *wires {
+	return &wires{cluster: c, profile: p, fold: f, index: map[int]int32{}, routes: make([][]crossing, connections)}
 }
 
-// lay finds the links of a connection of the schedule, and returns the kind of
-// way that they make and their latency.
-func (w *wires) lay(id int, c schedule.Connection, s schedule.Schedule) (profile.Hop, units.Time) {
-	from, to := ranksOf(s, c.From), ranksOf(s, c.To)
-	var route, way []int // all links; those from one writer to one reader
-	if c.Kind == schedule.PointToPoint {
-		route = w.cluster.Route(from[0], to[0], c.OutNET, c.InNET)
-		way = route
-	} else {
-		for _, rank := range from {
-			route = append(route, w.cluster.ToSwitch(rank)...)
-		}
-		for _, rank := range to {
-			route = append(route, w.cluster.FromSwitch(rank)...)
-		}
-		way = append(w.cluster.ToSwitch(from[0]), w.cluster.FromSwitch(to[0])...)
+// lay finds the links of a connection of the schedule, the first of a class, and
+// returns the kind of way that they make and their latency.
+func (w *wires) lay(class int32, c schedule.Connection, s schedule.Schedule) (profile.Hop, units.Time) {
+	route := routeOf(w.cluster, s, c)
+	way := route // from one writer to one reader
+	if c.Kind != schedule.PointToPoint {
+		way = append(w.cluster.ToSwitch(s.Worker(c.From[0]).Rank), w.cluster.FromSwitch(s.Worker(c.To[0]).Rank)...)
 	}
 	hop, latency := profile.HopNVLink, units.Time(0)
 	for _, link := range way {
@@ -60,32 +54,54 @@ func (w *wires) lay(id int, c schedule.Connection, s schedule.Schedule) (profile
 	if c.OutNET >= 0 {
 		hop = profile.HopNET
 	}
+	var crossed []crossing
 	for _, link := range route {
 		i := w.use(link)
-		w.used[i].users.count++
-		w.used[i].users.sum += scramble(uint64(id))
-		w.routes[id] = append(w.routes[id], i)
+		if at := slices.IndexFunc(crossed, func(r crossing) bool { return r.link == i }); at >= 0 {
+			crossed[at].weight++
+		} else {
+			crossed = append(crossed, crossing{i, 1})
+		}
 	}
+	for at, r := range crossed {
+		weight := r.weight * int32(w.fold.connections.size(class))
+		crossed[at].weight = weight / w.used[r.link].size
+		users := &w.used[r.link].users
+		users.count += uint64(crossed[at].weight)
+		users.sum += scramble(uint64(class)<<32 | uint64(crossed[at].weight))
+	}
+	w.routes[class] = crossed
 	return hop, latency
 }
 
-// ranksOf returns the ranks that workers run on.
-func ranksOf(s schedule.Schedule, workers []int) []int {
-	ranks := make([]int, len(workers))
-	for i, w := range workers {
-		ranks[i] = s.Worker(w).Rank
+// routeOf returns all links that a connection crosses.
+func routeOf(c *topo.Cluster, s schedule.Schedule, n schedule.Connection) (route []int) {
+	if n.Kind == schedule.PointToPoint {
+		return c.Route(s.Worker(n.From[0]).Rank, s.Worker(n.To[0]).Rank, n.OutNET, n.InNET)
 	}
-	return ranks
+	for _, w := range n.From {
+		route = append(route, c.ToSwitch(s.Worker(w).Rank)...)
+	}
+	for _, w := range n.To {
+		route = append(route, c.FromSwitch(s.Worker(w).Rank)...)
+	}
+	return route
 }
 
 // use returns the place of a link of the cluster in used.
 func (w *wires) use(link int) int32 {
-	i, known := w.index[link]
+	class, size := link, int32(1)
+	if w.fold.links.place != nil {
+		place, local := w.cluster.Place(link)
+		at := w.fold.links.at(place, local)
+		class, size = int(at), int32(w.fold.links.size(at))
+	}
+	i, known := w.index[class]
 	if !known {
 		i = int32(len(w.used))
-		w.index[link] = i
+		w.index[class] = i
 		kind, rate := w.cluster.Link(link)
-		w.used = append(w.used, usedLink{pace: (rate * units.Rate(w.profile.Efficiency[kind])).Pace()})
+		w.used = append(w.used, usedLink{pace: (rate * units.Rate(w.profile.Efficiency[kind])).Pace(), size: size})
 	}
 	return i
 }
@@ -122,13 +138,13 @@ func (w *wires) drop(x *simulation) {
 		if n.remote {
 			c = 0 // it moves by itself
 		}
-		for _, i := range route {
-			m, f := units.Time(w.used[i].users.count), w.used[i].pace.Of(wire)
-			slowest[i] = min(slowest[i], c-m*f-6*m*(m-1))
+		for _, r := range route {
+			m, f := units.Time(w.used[r.link].users.count), w.used[r.link].pace.Of(wire)
+			slowest[r.link] = min(slowest[r.link], c-m*f-6*m*(m-1))
 		}
 	}
 	for id, route := range w.routes {
-		w.routes[id] = slices.DeleteFunc(route, func(i int32) bool { return slowest[i] >= 0 })
+		w.routes[id] = slices.DeleteFunc(route, func(r crossing) bool { return slowest[r.link] >= 0 })
 	}
 }
 
@@ -150,8 +166,8 @@ func (w *wires) merge(place func(connection int, first, count int32)) (links []l
 	}
 	for id, route := range w.routes {
 		first := int32(len(routes))
-		for _, i := range route {
-			if over := (crossing{as[i], 1}); !slices.Contains(routes[first:], over) {
+		for _, r := range route {
+			if over := (crossing{as[r.link], r.weight}); !slices.Contains(routes[first:], over) {
 				routes = append(routes, over)
 			}
 		}

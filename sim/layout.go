@@ -112,9 +112,12 @@ type mover uint8
 
 const (
 	nobody mover = iota
-	writers
-	readers
+	theWriters
+	theReaders
 )
+
+// readers tells whether it is the readers that move the items over the links.
+func (n *connection) readers() bool { return n.kind == uint8(schedule.Reduction) }
 
 // way is what the ways of connections over wires of the same kinds have in
 // common.
@@ -203,10 +206,10 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 		n.firstLink, n.links = first, count
 		switch {
 		case count == 0 || n.remote:
-		case n.kind == uint8(schedule.Reduction):
-			n.mover = readers
+		case n.readers():
+			n.mover = theReaders
 		default:
-			n.mover = writers
+			n.mover = theWriters
 		}
 	})
 	for _, r := range x.routes {

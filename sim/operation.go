@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"slices"
 
 	"tutti/model/schedule"
@@ -112,6 +113,33 @@ func (x *simulation) direct(id int32, s schedule.Step) bool {
 		}
 	}
 	return s.Recv.Len() > 0
+}
+
+// least returns the fewest elements that go through a port of a worker at a
+// time, if any do, or 1 where that would take going through all steps.
+func (x *simulation) least(id int32) int64 {
+	if x.repeats == nil {
+		return 1
+	}
+	number, least := x.fold.workers.first(int(id)), int64(math.MaxInt64)
+	for i := 0; i < int(x.workers[id].steps); {
+		period, until := x.repeats.Repeats(number, i)
+		for at := range period {
+			s := x.schedule.Step(number, i+at)
+			for _, ports := range [...]schedule.Ports{s.Recv, s.Send} {
+				for port := range ports.All() {
+					if _, count := s.Range(port); count > 0 {
+						least = min(least, count)
+					}
+				}
+			}
+		}
+		i = until
+	}
+	if least == math.MaxInt64 {
+		return 1
+	}
+	return least
 }
 
 // port returns a worker's port for one of the schedule's.

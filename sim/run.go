@@ -110,9 +110,9 @@ func (x *simulation) step(id int32) (ended bool) {
 		u := &x.uses[at]
 		p := &x.ports[w.ports+u.port]
 		n := &x.connections[p.connection]
-		side := readers
+		side := theReaders
 		if at >= o.sends {
-			side = writers
+			side = theWriters
 		}
 		if n.mover == side && u.wire > 0 {
 			if n.alone {
@@ -154,9 +154,9 @@ func (x *simulation) load(id int32) {
 	for at := o.first; at < o.end; at++ {
 		u := &x.uses[at]
 		n := &x.connections[x.ports[w.ports+u.port].connection]
-		side := readers
+		side := theReaders
 		if at >= o.sends {
-			side = writers
+			side = theWriters
 		}
 		if n.mover == side && !n.alone {
 			w.flows += x.transfer(n, u.wire, id)

@@ -41,6 +41,7 @@ type shape struct {
 	workers     []localWorker
 	connections []localConnection // its own
 	foreign     []localConnection // those that others number, with an end here
+	passages    []passage         // between machines
 }
 
 // ref names an entity of the example, -1, or of one of its neighbours.
@@ -60,10 +61,10 @@ type localPort struct {
 
 type localConnection struct {
 	ref
-	label uint64
-	ends  []localEnd
-	links []ref
-	way   int // negative unless it leaves the machine
+	label   uint64
+	ends    []localEnd
+	links   []ref
+	passage int // of the shape, if it leaves the machine, or else own
 }
 
 type localEnd struct {
@@ -141,7 +142,8 @@ func (y *symmetry) findShapes() bool {
 	joined := make([]digest, nodes)
 	inParallel(nodes, func(node int) {
 		joined[node] = kinds[node]
-		for _, links := range y.ways(examples[kinds[node]], node) {
+		for _, p := range examples[kinds[node]].passages {
+			links := y.cross(node, p)
 			joined[node] = joined[node].add(uint64(len(links)))
 			for _, l := range links {
 				joined[node] = joined[node].add(uint64(l.at)<<32 | uint64(l.local))
@@ -175,7 +177,7 @@ func (y *symmetry) look(e *shape) {
 	}
 	describe := func(number int) localConnection {
 		c := y.schedule.Connection(number)
-		described := localConnection{ref: y.ref(e.node, number, y.connections), way: -1}
+		described := localConnection{ref: y.ref(e.node, number, y.connections), passage: own}
 		d := digest(c.Kind).add(uint64(c.Storage)).add(uint64(c.Slots)).add(uint64(len(c.From)))
 		local := len(c.From) > 0
 		end := func(worker int, out bool) {
@@ -195,7 +197,12 @@ func (y *symmetry) look(e *shape) {
 				described.links = append(described.links, y.linkRef(e.node, link))
 			}
 		} else if len(c.From) > 0 {
-			described.way = number
+			p := y.passage(e.node, c)
+			described.passage = slices.Index(e.passages, p)
+			if described.passage < 0 {
+				described.passage = len(e.passages)
+				e.passages = append(e.passages, p)
+			}
 		}
 		return described
 	}
@@ -241,36 +248,28 @@ func (y *symmetry) linkRef(node, link int) ref {
 	return ref{y.neighbour(node, place), int32(local)}
 }
 
-// ways returns the links of all connections that join a node of the example's
-// kind to others, in order.
-func (y *symmetry) ways(e *shape, node int) [][]ref {
-	type key struct{ from, to ref }
-	known := map[key][]ref{}
-	var ways [][]ref
-	for _, list := range [][]localConnection{e.connections, e.foreign} {
-		for i := range list {
-			if list[i].way < 0 {
-				continue
-			}
-			c := y.schedule.Connection(y.number(node, list[i].ref, y.connections))
-			k := key{}
-			if c.Kind == schedule.PointToPoint {
-				from, to := y.schedule.Worker(c.From[0]).Rank, y.schedule.Worker(c.To[0]).Rank
-				k = key{ref{int32(from), int32(c.OutNET)}, ref{int32(to), int32(c.InNET)}}
-				if links, found := known[k]; found {
-					ways = append(ways, links)
-					continue
-				}
-			}
-			var links []ref
-			for _, link := range routeOf(y.cluster, y.schedule, c) {
-				links = append(links, y.linkRef(node, link))
-			}
-			known[k] = links
-			ways = append(ways, links)
-		}
+// passage is how a connection leaves a machine: from a rank, as seen from the
+// machine, by a port to another rank.
+type passage struct {
+	from, to ref
+	out, in  int
+}
+
+// passage returns how a connection of an example leaves its machine.
+func (y *symmetry) passage(node int, c schedule.Connection) passage {
+	rank := func(worker int) ref {
+		rank := y.schedule.Worker(worker).Rank
+		return y.ref(node, rank, y.perNode)
 	}
-	return ways
+	return passage{rank(c.From[0]), rank(c.To[0]), c.OutNET, c.InNET}
+}
+
+// cross returns the links of a passage at a node.
+func (y *symmetry) cross(node int, p passage) (links []ref) {
+	for _, link := range y.cluster.Route(y.number(node, p.from, y.perNode), y.number(node, p.to, y.perNode), p.out, p.in) {
+		links = append(links, y.linkRef(node, link))
+	}
+	return links
 }
 
 // number returns the entity that a ref of the example means at a node.
@@ -286,11 +285,10 @@ func (y *symmetry) joined(e *shape, node int) *shape {
 	s := *e
 	s.node = node
 	s.connections, s.foreign = slices.Clone(e.connections), slices.Clone(e.foreign)
-	ways := y.ways(e, node)
 	for _, list := range [][]localConnection{s.connections, s.foreign} {
 		for i := range list {
-			if list[i].way >= 0 {
-				list[i].links, ways = ways[0], ways[1:]
+			if list[i].passage != own {
+				list[i].links = y.cross(node, e.passages[list[i].passage])
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"slices"
 
 	"tutti/model/profile"
@@ -110,37 +111,46 @@ func (w *wires) use(link int) int32 {
 // are moved in steps that take longer than any of them can be on the link, even
 // when all share it all the time.
 //
-// For each element, let a step take c, and an item take f of a link to itself;
-// m connections cross the link. Sharing makes that m*f, to which comes what
-// [link.add] and [link.done] round away: below m for each of the items that come
-// and go meanwhile, and these are no more than 2(m-1)(1/c + 2) of each
-// picosecond.
+// Let the smallest item take c to move, and f on a link to itself; m connections
+// cross the link. Sharing makes that m*f, to which comes what the link rounds
+// away: below m picoseconds whenever an item comes or goes, and in the time of
+// one item no more than 2(m-1)(1+2) of the smallest do. Larger items take longer
+// in proportion.
 func (w *wires) drop(x *simulation) {
+	least := make([]int64, len(w.used))        // elements
 	slowest := make([]units.Time, len(w.used)) // c - m*f - rounding
 	for i := range slowest {
-		slowest[i] = never
+		slowest[i], least[i] = never, math.MaxInt64
 	}
-	element := x.task.Datatype.Size()
+	type item struct {
+		elements int64
+		pace     units.Pace
+	}
+	items := make([]item, len(w.routes))
 	for id, route := range w.routes {
 		n := &x.connections[id]
-		wire := x.task.Protocol.Wire(element)
-		if n.kind != uint8(schedule.PointToPoint) {
-			wire = units.Bytes(float64(wire)/x.multimem) + 1
-		}
 		movers := x.ends[n.firstEnd : n.firstEnd+n.from]
-		if n.kind == uint8(schedule.Reduction) {
+		if n.readers() {
 			movers = x.ends[n.firstEnd+n.from : n.firstEnd+n.from+n.to]
 		}
-		c := never
-		for _, id := range movers {
-			c = min(c, x.paces[id].Of(element)-1)
+		items[id] = item{math.MaxInt64, math.MaxUint64}
+		for _, mover := range movers {
+			items[id].elements = min(items[id].elements, x.least(mover))
+			items[id].pace = min(items[id].pace, x.paces[mover])
 		}
 		if n.remote {
-			c = 0 // it moves by itself
+			items[id] = item{1, 0} // it moves by itself
 		}
 		for _, r := range route {
-			m, f := units.Time(w.used[r.link].users.count), w.used[r.link].pace.Of(wire)
-			slowest[r.link] = min(slowest[r.link], c-m*f-6*m*(m-1))
+			least[r.link] = min(least[r.link], items[id].elements)
+		}
+	}
+	for id, route := range w.routes {
+		n := &x.connections[id]
+		for _, r := range route {
+			size := x.size(least[r.link])
+			m, f := units.Time(w.used[r.link].users.count), w.used[r.link].pace.Of(x.moved(n, x.task.Protocol.Wire(size))+1)
+			slowest[r.link] = min(slowest[r.link], items[id].pace.Of(size)-1-m*(f+1)-6*m*(m-1))
 		}
 	}
 	for id, route := range w.routes {

@@ -1,26 +1,18 @@
 package topo
 
 import (
-	"encoding/xml"
-	"errors"
+	"cmp"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"strconv"
+	"slices"
 	"strings"
 
 	"tutti/model/units"
 )
 
-// Limits that keep a hostile file from taking memory or time: the largest real
-// dump seen, 8 GPUs with 32 NICs, has 150 elements in 15 kB.
-const (
-	maxFileBytes = 4 << 20
-	maxElements  = 1 << 14
-	maxDepth     = 64
-	maxLinks     = 1024 // NVLinks of one element
-)
+// maxLinks is how many NVLinks one element may stand for.
+const maxLinks = 1024
 
 // ReadFile reads the NCCL topology XML in the named file.
 func ReadFile(file string) (*System, error) {
@@ -34,264 +26,366 @@ func ReadFile(file string) (*System, error) {
 
 // ReadXML reads an NCCL topology XML, the format that NCCL_TOPO_DUMP_FILE
 // writes; name stands for the file in errors and becomes the system's. It
-// understands the elements system, cpu, pci, gpu, nvlink, c2c, nic and net and
-// skips others, as NCCL does. GPUs and NETs are numbered in the file's order.
+// understands the elements system, cpu, pci, gpu, nvlink, c2c, pcilink, nic and
+// net, and xgmi as RCCL writes it for AMD's GPUs, and skips others, as NCCL does.
+// Ranks are those of the file; where it states none, GPUs are numbered in order.
 //
 // An error names file, line and element: text that is not XML, another root
 // element, a missing or absurd attribute, a bus id that stands twice, an NVLink
-// to a GPU that is not there, a machine without a GPU, two GPUs without a path.
+// to a GPU that is not there or that does not link back, a file of PCI devices
+// without a GPU, two GPUs without a path.
 func ReadXML(r io.Reader, name string) (*System, error) {
-	x := &xmlReader{file: name, system: &System{Name: name, NVS: -1}, byBus: map[string]int{}}
-	root, err := x.parse(r)
+	root, err := parseElements(r, name)
 	if err != nil {
 		return nil, err
 	}
-	x.build(root)
-	if x.err != nil {
-		return nil, x.err
+	if root.name != "system" {
+		return nil, fmt.Errorf("%s: not an NCCL topology: want one <system> element at the top", name)
 	}
-	return x.system, nil
+	b := &builder{
+		attributes: attributes{file: name},
+		system:     &System{Name: name, NVS: -1, source: root},
+		nodes:      map[nodeKey]int{}, buses: map[nodeKey]int{}, ranks: map[int]int{}, hosts: map[uint64]int{},
+	}
+	b.build(root)
+	if b.err != nil {
+		return nil, b.err
+	}
+	return b.system, nil
 }
 
-// element is an XML element with the line that it starts on.
-type element struct {
-	name     string
-	attrs    map[string]string
-	children []*element
-	line     int
+// WriteXML writes the system as NCCL writes its dump. [ReadXML] of it gives the
+// same system.
+func (s *System) WriteXML(w io.Writer) error {
+	var text strings.Builder
+	s.source.write(&text, "")
+	_, err := io.WriteString(w, text.String())
+	return err
 }
 
-// xmlReader turns elements into a system. The first fault is kept in err and
-// the rest of the work is then void, which spares a check after every step.
-type xmlReader struct {
-	file   string
+// nodeKey is what NCCL tells the nodes of a type apart by.
+type nodeKey struct {
+	t    NodeType
+	host int
+	id   uint64
+}
+
+// builder turns elements into a system (NCCL 2.28.3, src/graph/topo.cc,
+// ncclTopoGetSystemFromXml).
+type builder struct {
+	attributes
 	system *System
-	byBus  map[string]int // GPU nodes by bus id
-	cpus   []cpuModel     // beside system.CPUs
-	links  []func()       // NVLinks, added once every GPU is known
-	err    error
+	nodes  map[nodeKey]int
+	buses  map[nodeKey]int // the line of each bus id
+	ranks  map[int]int     // of GPU nodes
+	hosts  map[uint64]int  // by host_hash
+
+	ranked                 bool     // some GPU states its rank
+	nvlinks, c2c, pcilinks []func() // added in this order once all nodes are there
+	oneWay                 []oneWay
 }
 
-func (x *xmlReader) fail(line int, format string, args ...any) {
-	if x.err == nil {
-		x.err = fmt.Errorf("%s:%d: %s", x.file, line, fmt.Sprintf(format, args...))
-	}
-}
+// oneWay is an NVLink that needs its other direction.
+type oneWay struct{ link, line int }
 
-// parse reads the text into a tree of elements.
-func (x *xmlReader) parse(r io.Reader) (*element, error) {
-	limited := &io.LimitedReader{R: r, N: maxFileBytes + 1}
-	decoder := xml.NewDecoder(limited)
-	holder := &element{}
-	open := []*element{holder}
-	for count := 0; ; {
-		token, err := decoder.Token()
-		line, _ := decoder.InputPos()
-		if limited.N <= 0 || count > maxElements || len(open) > maxDepth {
-			return nil, fmt.Errorf("%s:%d: too large for a topology: want at most %d MiB, %d elements and %d levels", x.file, line, maxFileBytes>>20, maxElements, maxDepth)
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if errors.As(err, new(*fs.PathError)) {
-			return nil, err
-		}
-		if err != nil {
-			reason := err.Error()
-			if syntax := (*xml.SyntaxError)(nil); errors.As(err, &syntax) {
-				reason = syntax.Msg
-			}
-			return nil, fmt.Errorf("%s:%d: not XML: %s", x.file, line, reason)
-		}
-		switch t := token.(type) {
-		case xml.StartElement:
-			e := &element{name: t.Name.Local, attrs: map[string]string{}, line: line}
-			for _, a := range t.Attr {
-				e.attrs[a.Name.Local] = a.Value
-			}
-			parent := open[len(open)-1]
-			parent.children = append(parent.children, e)
-			open = append(open, e)
-			count++
-		case xml.EndElement:
-			open = open[:len(open)-1]
-		}
+func (b *builder) build(root *element) {
+	if v := b.text(root, "version"); v != "1" && v != "2" {
+		b.fail(root.line, "<system> has version %q: want 1, as NCCL writes it, or RCCL's 2", v)
 	}
-	if len(holder.children) != 1 || holder.children[0].name != "system" {
-		return nil, fmt.Errorf("%s: not an NCCL topology: want one <system> element at the top", x.file)
-	}
-	return holder.children[0], nil
-}
-
-// build makes the graph: CPUs with the PCI trees below them, then NVLinks, then
-// the links between CPUs.
-func (x *xmlReader) build(root *element) {
-	if v := x.text(root, "version"); v != "1" && x.err == nil {
-		x.fail(root.line, "<system> has version %q: want 1, as NCCL writes it (RCCL's version 2 is not read)", v)
+	b.needGPUs(root)
+	if b.err != nil {
+		return
 	}
 	for _, e := range root.children {
 		if e.name == "cpu" {
-			x.cpu(e)
+			b.cpu(e)
 		}
 	}
-	for _, add := range x.links {
+	for _, add := range slices.Concat(b.nvlinks, b.c2c, b.pcilinks) {
 		add()
 	}
-	s := x.system
-	for i, a := range s.CPUs {
-		for j, b := range s.CPUs {
-			if i != j {
-				s.link(LinkSYS, a, b, x.cpus[i].sysRate())
+	if b.err != nil {
+		return
+	}
+	s := b.system
+	for _, l := range b.oneWay {
+		if s.Reverse(l.link) < 0 {
+			link := s.Links[l.link]
+			b.fail(l.line, "<nvlink> from GPU %s to %s has no counterpart in the other direction", s.Nodes[link.From].Name, s.Nodes[link.To].Name)
+			return
+		}
+	}
+	s.flattenSwitches()
+	for _, cpu := range s.CPUs {
+		for _, other := range s.CPUs {
+			if cpu != other && s.Nodes[cpu].Host == s.Nodes[other].Host {
+				s.link(LinkSYS, cpu, other, s.Nodes[cpu].sysRate())
 			}
 		}
 	}
-	if x.err != nil {
-		return
+	for _, cpu := range s.CPUs {
+		s.sortLinks(cpu, -1)
 	}
-	if len(s.GPUs) == 0 {
-		x.fail(root.line, "no <gpu> element: want a complete dump (NCCL_TOPO_DUMP_FILE), not a PCI template")
-		return
-	}
+	slices.SortStableFunc(s.GPUs, func(a, c int) int { return cmp.Compare(b.ranks[a], b.ranks[c]) })
 	s.computePaths()
 	for _, a := range s.GPUs {
-		for _, b := range s.GPUs {
-			if s.Path(a, b).Type == PathDIS {
-				x.fail(root.line, "no path from GPU %s to GPU %s", s.Nodes[a].Name, s.Nodes[b].Name)
+		for _, c := range s.GPUs {
+			if s.Path(a, c).Type >= PathNET {
+				b.fail(root.line, "no path from GPU %s to GPU %s", s.Nodes[a].Name, s.Nodes[c].Name)
 			}
 		}
 	}
 }
 
-func (x *xmlReader) cpu(e *element) {
-	m := cpuModel{arch: x.text(e, "arch")}
-	if m.arch == "x86_64" {
-		m.vendor = x.text(e, "vendor")
-		if m.vendor == "GenuineIntel" {
-			m.family, m.model = x.int(e, "familyid", 0, 1<<16), x.int(e, "modelid", 0, 1<<16)
+// needGPUs refuses a file in which no GPU takes part. Clouds publish such
+// templates of a machine's PCI devices, which a running NCCL completes with the
+// GPUs, NVLinks and NICs that it detects.
+func (b *builder) needGPUs(root *element) {
+	gpus, slots, ports := 0, 0, 0
+	root.each(func(e *element) {
+		class, _ := e.attr("class")
+		switch {
+		case e.name == "gpu":
+			gpus++
+			_, ranked := e.attr("rank")
+			b.ranked = b.ranked || ranked
+		case e.name == "pci" && strings.HasPrefix(class, "0x03"):
+			slots++
+		case e.name == "pci" && strings.HasPrefix(class, "0x02"):
+			ports++
 		}
+	})
+	switch {
+	case gpus > 0:
+	case slots+ports > 0:
+		b.fail(root.line, "no <gpu> element, though %d PCI devices have the class of a GPU and %d that of a NIC: this is a template that NCCL completes at run time; want what it dumps then (NCCL_TOPO_DUMP_FILE)", slots, ports)
+	default:
+		b.fail(root.line, "no <gpu> element: want a complete dump (NCCL_TOPO_DUMP_FILE), not a PCI template")
 	}
-	node := x.system.addNode(Node{Type: CPU, Name: x.text(e, "numaid"), Vendor: m.vendor})
-	x.cpus = append(x.cpus, m)
+}
+
+// place is where in the file an element stands.
+type place struct {
+	host, cpu, parent int
+}
+
+func (b *builder) cpu(e *element) {
+	hash := b.hex(e, "host_hash")
+	host, known := b.hosts[hash]
+	if !known {
+		host = len(b.hosts)
+		b.hosts[hash] = host
+	}
+	numa := b.int(e, "numaid", -1, 1<<16)
+	n := Node{Type: CPU, Name: fmt.Sprint(numa), Host: host, ID: uint64(numa) & (1<<56 - 1), Arch: b.text(e, "arch")}
+	if n.Arch == ArchX86 {
+		n.Vendor = b.text(e, "vendor")
+		if n.vendor() == 1 || n.vendor() == 3 {
+			n.Family, n.Model = b.int(e, "familyid", 0, 1<<16), b.int(e, "modelid", 0, 1<<16)
+		}
+	} else if n.arch() == 0 {
+		b.fail(e.line, "<cpu> has arch=%q: want %s, %s or %s", n.Arch, ArchX86, ArchARM, ArchPower)
+	}
+	if _, twice := b.nodes[nodeKey{CPU, host, n.ID}]; twice {
+		b.fail(e.line, "numaid %d stands twice on one host", numa)
+	}
+	node := b.add(n)
+	at := place{host, node, node}
 	for _, child := range e.children {
 		switch child.name {
 		case "pci":
-			x.pci(child, node)
-		case "nic":
-			nic := x.system.addNode(Node{Type: NIC, Name: "cpu"})
-			x.system.connect(LinkPCI, node, nic, rateOnDie)
-			x.nic(child, nic)
+			b.pci(child, at)
+		case "nic": // without a bus id: all of a host count as one
+			nic, found := b.nodes[nodeKey{NIC, host, 0}]
+			if !found {
+				nic = b.add(Node{Type: NIC, Name: "cpu", Host: host})
+				b.system.connect(LinkPCI, node, nic, rateOnDie)
+			}
+			b.nets(child, nic)
 		}
 	}
 }
 
-func (x *xmlReader) pci(e *element, parent int) {
-	bus := x.text(e, "busid")
-	if _, twice := x.byBus[bus]; twice {
-		x.fail(e.line, "bus id %s stands twice", bus)
+func (b *builder) pci(e *element, at place) {
+	n := Node{Type: pciClass(e), Name: b.text(e, "busid"), Host: at.host, ID: b.busID(e, "busid")}
+	bus := nodeKey{host: at.host, id: n.ID}
+	if line, twice := b.buses[bus]; twice {
+		b.fail(e.line, "bus id %s stands twice, first in line %d", n.Name, line)
 	}
-	n := Node{Type: PCI, Name: bus}
-	var device *element
-	for _, child := range e.children {
-		if child.name == "gpu" || child.name == "nic" {
-			device = child
-			n.Type = map[string]NodeType{"gpu": GPU, "nic": NIC}[child.name]
-			break
+	b.buses[bus] = e.line
+	gpu, nic := e.child("gpu"), e.child("nic")
+	if gpu != nil {
+		if _, ranked := gpu.attr("rank"); b.ranked && !ranked {
+			return // nobody's GPU
+		}
+		n.Type = GPU
+	} else if nic != nil {
+		n.Type = NIC
+	}
+	switch {
+	case gpu == nil && n.Type == GPU, nic == nil && n.Type == NIC, n.Type == NVS, n.Type == CPU:
+		return // a device that takes no part; NVSwitches are known by their NVLinks
+	case n.Type == GPU:
+		n.SM, n.GDR = b.int(gpu, "sm", 10, 1000), b.intOr(gpu, "gdr", 0, 1, 1) == 1
+		if _, amd := gpu.attr("gcn"); amd {
+			n.SM = smOfAMD
+		}
+	case n.Type == PCI:
+		for i, part := range []string{"subsystem_device", "subsystem_vendor", "device", "vendor"} {
+			n.Device |= b.hex(e, part) & 0xffff << (16 * i)
 		}
 	}
-	if n.Type == GPU {
-		n.SM = x.int(device, "sm", 10, 1000)
-	} else if n.Type == PCI && len(e.children) == 0 {
-		return // a device that takes no part
-	}
-	node := x.system.addNode(n)
-	x.byBus[bus] = node
-	x.system.connect(LinkPCI, node, parent, pciRate(x.text(e, "link_speed"), x.int(e, "link_width", 0, 64)))
+	node := b.add(n)
+	b.system.connect(LinkPCI, node, at.parent, pciRate(b.text(e, "link_speed"), b.int(e, "link_width", 0, 64)))
+	at.parent = node
 	switch n.Type {
 	case GPU:
-		x.gpu(device, node, parent)
+		b.gpu(gpu, node, at)
 	case NIC:
-		x.nic(device, node)
+		b.nets(nic, node)
 	default:
 		for _, child := range e.children {
-			if child.name == "pci" {
-				x.pci(child, node)
+			switch child.name {
+			case "pci":
+				b.pci(child, at)
+			case "pcilink":
+				b.pcilink(child, node)
 			}
 		}
 	}
 }
 
-// gpu notes the NVLinks and C2C links of a GPU.
-func (x *xmlReader) gpu(e *element, node, parent int) {
+// smOfAMD stands for the compute capability that AMD's GPUs do not have. It
+// gives them the tables of NCCL's GPUs before Hopper.
+const smOfAMD = 80
+
+// pciClass is what the class of a pci element says that the device is (NCCL
+// 2.28.3, topo.cc, kvDictPciClass). What is not known counts as a switch.
+func pciClass(e *element) NodeType {
+	class, _ := e.attr("class")
+	return classType(class)
+}
+
+func classType(class string) NodeType {
+	for _, c := range []struct {
+		prefix string
+		t      NodeType
+	}{{"0x068000", NVS}, {"0x068001", CPU}, {"0x03", GPU}, {"0x02", NIC}} {
+		if strings.HasPrefix(class, c.prefix) {
+			return c.t
+		}
+	}
+	return PCI
+}
+
+// gpu notes the rank and the NVLinks, XGMI and C2C links of a GPU.
+func (b *builder) gpu(e *element, node int, at place) {
+	s := b.system
+	// The process that owns a GPU gives it its rank and device; a file may lack them.
+	rank := b.intOr(e, "rank", 0, 1<<30, len(s.GPUs)-1)
+	for other, r := range b.ranks {
+		if r == rank {
+			b.fail(e.line, "<gpu> has rank %d, which GPU %s has", rank, s.Nodes[other].Name)
+		}
+	}
+	b.ranks[node] = rank
+	s.Nodes[node].Dev = b.intOr(e, "dev", 0, 1<<16, len(s.GPUs)-1)
 	for _, child := range e.children {
 		switch child.name {
 		case "nvlink":
-			count := x.int(child, "count", 1, maxLinks)
-			class, target := x.text(child, "tclass"), child.attrs["target"]
-			rate := nvlinkRate(x.system.Nodes[node].SM) * units.Rate(count)
-			x.links = append(x.links, func() { x.nvlink(child, node, class, target, rate) })
+			rate := nvlinkRate(s.Nodes[node].SM) * units.Rate(b.int(child, "count", 1, maxLinks))
+			class := b.text(child, "tclass")
+			b.nvlinks = append(b.nvlinks, func() { b.nvlink(child, node, at, classType(class), rate) })
+		case "xgmi":
+			gcn, _ := e.attr("gcn")
+			rate := xgmiRate(gcn) * units.Rate(b.int(child, "count", 1, maxLinks))
+			b.nvlinks = append(b.nvlinks, func() { b.nvlink(child, node, at, GPU, rate) })
 		case "c2c":
-			rate := units.MBps * units.Rate(x.int(child, "bw", 1, 1<<30)) * units.Rate(x.int(child, "count", 1, maxLinks))
-			if x.system.Nodes[parent].Type == CPU {
-				x.system.connect(LinkC2C, node, parent, rate)
-			}
+			rate := units.MBps * units.Rate(b.int(child, "bw", 1, 1<<30)) * units.Rate(b.int(child, "count", 1, maxLinks))
+			b.c2c = append(b.c2c, func() { s.connect(LinkC2C, node, at.cpu, rate) })
 		}
 	}
 }
 
-// nvlink adds the links of one nvlink element. A target that is neither GPU nor
-// CPU is an NVSwitch, also where a virtual machine hides its bus id.
-func (x *xmlReader) nvlink(e *element, node int, class, target string, rate units.Rate) {
-	s := x.system
-	switch {
-	case strings.HasPrefix(class, "0x03"):
-		peer, found := x.byBus[target]
-		if !found || s.Nodes[peer].Type != GPU || peer == node {
-			x.fail(e.line, "<nvlink> of GPU %s has target %q: want the bus id of another GPU", s.Nodes[node].Name, target)
+// nvlink adds the links of one nvlink element: to a GPU, which has an element of
+// its own for the way back; on Power to the CPU; else to the NVSwitch, also where
+// a virtual machine hides its bus id.
+func (b *builder) nvlink(e *element, node int, at place, to NodeType, rate units.Rate) {
+	s := b.system
+	switch to {
+	case GPU:
+		target := b.busID(e, "target")
+		peer, found := b.nodes[nodeKey{GPU, at.host, target}]
+		if _, idle := b.buses[nodeKey{host: at.host, id: target}]; !found && idle {
 			return
 		}
-		s.link(LinkNVL, node, peer, rate)
-	case class == "0x068001": // Power: NVLink to the CPU
-		s.connect(LinkNVL, node, s.CPUs[0], rate)
+		if !found {
+			target, _ := e.attr("target")
+			b.fail(e.line, "<%s> of GPU %s has target %q: want the bus id of a GPU", e.name, s.Nodes[node].Name, target)
+			return
+		}
+		b.oneWay = append(b.oneWay, oneWay{s.link(LinkNVL, node, peer, rate), e.line})
+	case CPU:
+		s.connect(LinkNVL, node, at.cpu, rate)
 	default:
 		if s.NVS < 0 {
-			s.NVS = s.addNode(Node{Type: NVS, Name: "0"})
+			s.NVS = b.add(Node{Type: NVS, Name: "0"})
 		}
 		s.connect(LinkNVL, node, s.NVS, rate)
 	}
 }
 
-func (x *xmlReader) nic(e *element, node int) {
+// pcilink notes a link from a PCI switch sideways to another.
+func (b *builder) pcilink(e *element, node int) {
+	s := b.system
+	target := b.busID(e, "target")
+	b.pcilinks = append(b.pcilinks, func() {
+		peer, found := b.nodes[nodeKey{PCI, s.Nodes[node].Host, target}]
+		if !found {
+			b.fail(e.line, "<pcilink> of PCI switch %s has target %q: want the bus id of another PCI switch", s.Nodes[node].Name, b.text(e, "target"))
+			return
+		}
+		s.link(LinkLOC, node, peer, rateOnDie)
+	})
+}
+
+func (b *builder) nets(e *element, nic int) {
+	s := b.system
 	for _, child := range e.children {
-		if _, used := child.attrs["dev"]; child.name != "net" || !used {
+		if _, used := child.attr("dev"); child.name != "net" || !used {
 			continue
 		}
-		speed := netDefaultMbps
-		if _, stated := child.attrs["speed"]; stated {
-			if v := x.int(child, "speed", -1, 1<<30); v > 0 {
-				speed = v
-			}
+		n := Node{Type: NET, Name: "net", Host: s.Nodes[nic].Host, Dev: b.int(child, "dev", 0, 1<<16)}
+		n.ID, n.ASIC = uint64(n.Dev), uint64(n.Dev)
+		if name, named := child.attr("name"); named {
+			n.Name = name
 		}
-		net := x.system.addNode(Node{Type: NET, Name: child.attrs["name"]})
-		x.system.connect(LinkNET, node, net, units.Mbps*units.Rate(speed))
+		if _, stated := child.attr("guid"); stated {
+			n.ASIC = b.hex(child, "guid")
+		}
+		n.Port = b.intOr(child, "port", 0, 1<<16, 0)
+		n.Latency = units.FromMicroseconds(b.floatOr(child, "latency", 0, 1e6, 0))
+		n.GDR = b.intOr(child, "gdr", 0, 1, 0) == 1
+		n.Coll = b.intOr(child, "coll", 0, 1, 0) == 1
+		speed := b.intOr(child, "speed", -1, 1<<30, 0)
+		if speed <= 0 {
+			speed = netDefaultMbps
+		}
+		if _, twice := b.nodes[nodeKey{NET, n.Host, n.ID}]; twice {
+			b.fail(child.line, "<net> has dev %d, which another has on the same host", n.Dev)
+		}
+		s.connect(LinkNET, nic, b.add(n), units.Mbps*units.Rate(speed))
 	}
 }
 
-// text returns an attribute that must be there.
-func (x *xmlReader) text(e *element, attr string) string {
-	v, found := e.attrs[attr]
-	if !found {
-		x.fail(e.line, "<%s> lacks %s", e.name, attr)
+// add appends a node and returns its index.
+func (b *builder) add(n Node) int {
+	s := b.system
+	id := len(s.Nodes)
+	if list := map[NodeType]*[]int{GPU: &s.GPUs, NET: &s.NETs, CPU: &s.CPUs}[n.Type]; list != nil {
+		*list = append(*list, id)
 	}
-	return v
-}
-
-// int returns an attribute that must be a whole number from lo to hi.
-func (x *xmlReader) int(e *element, attr string, lo, hi int) int {
-	v := x.text(e, attr)
-	n, err := strconv.Atoi(v)
-	if err != nil || n < lo || n > hi {
-		x.fail(e.line, "<%s> has %s=%q: want a whole number from %d to %d", e.name, attr, v, lo, hi)
-		return lo
-	}
-	return n
+	s.Nodes = append(s.Nodes, n)
+	b.nodes[nodeKey{n.Type, n.Host, n.ID}] = id
+	return id
 }

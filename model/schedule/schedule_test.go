@@ -22,9 +22,9 @@ func machine(n int) *topo.System {
 	var b strings.Builder
 	b.WriteString(`<system version="1"><cpu numaid="0" arch="arm64">`)
 	for i := range n {
-		fmt.Fprintf(&b, `<pci busid="s%d" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16">
-			<pci busid="g%d" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16"><gpu dev="%d" sm="90"><nvlink count="18" tclass="0x068000"/></gpu></pci>
-			<pci busid="n%d" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16"><nic><net name="n%d" dev="%d" speed="400000"/></nic></pci></pci>`, i, i, i, i, i, i)
+		fmt.Fprintf(&b, `<pci busid="a%d" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16">
+			<pci busid="b%d" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16"><gpu dev="%d" sm="90"><nvlink count="18" tclass="0x068000"/></gpu></pci>
+			<pci busid="c%d" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16"><nic><net name="n%d" dev="%d" speed="400000" gdr="1"/></nic></pci></pci>`, i, i, i, i, i, i)
 	}
 	b.WriteString(`</cpu></system>`)
 	s, err := topo.ReadXML(strings.NewReader(b.String()), fmt.Sprintf("%d GPUs", n))

@@ -6,8 +6,8 @@ import (
 	"tutti/topo"
 )
 
-// netQuery asks for the NETs of a GPU, or of all (-1), up to a type of path.
-type netQuery struct {
+// choice is among the NETs of a GPU, or of all (-1), up to a type of path.
+type choice struct {
 	gpu   int
 	worst topo.PathType
 }
@@ -18,8 +18,7 @@ type netQuery struct {
 // one after the other with all their NETs; those of a multi-node NVLink domain
 // first give one NET each.
 func (s *space) netsFor(gpu int, worst topo.PathType) []int {
-	query := netQuery{gpu, worst}
-	if list, known := s.chosen[query]; known {
+	if list, known := s.choices[choice{gpu, worst}]; known {
 		return list
 	}
 	gpus := s.gpus
@@ -58,7 +57,7 @@ func (s *space) netsFor(gpu int, worst topo.PathType) []int {
 			}
 		}
 	}
-	s.chosen[query] = list
+	s.choices[choice{gpu, worst}] = list
 	return list
 }
 
@@ -85,19 +84,10 @@ func (s *space) hosts() int {
 	return last + 1
 }
 
-// localGPU is the place of the GPU that has a NET as its own, or -1.
-func (s *space) localGPU(net int) int { return slices.Index(s.gpus, s.LocalGPU(net)) }
-
-// sameCable tells whether two NETs are one port of one chip.
-func (s *space) sameCable(a, b int) bool {
-	x, y := s.Nodes[s.nets[a]], s.Nodes[s.nets[b]]
-	return x.ASIC == y.ASIC && x.Port == y.Port
-}
-
 // takeNet charges bw to all NETs that share the cable of one.
 func (s *space) takeNet(net int, bw float32) {
-	for i := range s.nets {
-		if s.sameCable(i, net) {
+	for i, cable := range s.cable {
+		if cable == s.cable[net] {
 			s.netLeft[i] -= bw
 		}
 	}

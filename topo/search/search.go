@@ -43,7 +43,7 @@ type try struct {
 	bwIntra, bwInter     float32
 	typeIntra, typeInter topo.PathType
 	latency              int // the NET whose latency counts, or -1
-	hops                 int
+	length               int // of all paths, in links
 	channels             []channel
 }
 
@@ -78,6 +78,9 @@ type tries struct {
 
 	worstIntra, worstInter topo.PathType
 	left                   int // steps in all
+
+	channels []channel   // room for a walk's
+	ranking  []candidate // likewise
 }
 
 // find searches for a graph (NCCL 2.28.3, search.cc, ncclTopoCompute).
@@ -101,6 +104,9 @@ func (s *space) find(r request) Graph {
 		r.pattern = TreePattern
 	}
 	t := &tries{space: s, speeds: speeds(s.sm, network), left: stepsInAll}
+	for range r.max {
+		t.channels = append(t.channels, channel{gpus: make([]int, k), in: -1, out: -1})
+	}
 	t.first = try{request: r, same: r.pattern != NVLSPattern, typeIntra: topo.PathLOC, typeInter: topo.PathPIX, latency: -1}
 	t.worstIntra, t.worstInter = topo.PathSYS, topo.PathSYS
 	if k > 1 {
@@ -153,10 +159,10 @@ func (t *tries) run() int {
 		steps = stepsSame
 	}
 	t.left -= steps
-	w := &walk{space: t.space, try: t.now, best: t.best, steps: steps}
-	w.channels = nil
+	w := &walk{space: t.space, try: t.now, best: t.best, steps: steps, ranking: t.ranking}
+	w.channels = t.channels[:0]
 	w.next()
-	t.best = w.best
+	t.best, t.ranking = w.best, w.ranking
 	return w.steps
 }
 

@@ -17,8 +17,9 @@ const perfect = -1
 type walk struct {
 	*space
 	try
-	best  *try
-	steps int // left
+	best    *try
+	steps   int         // left
+	ranking []candidate // of all GPUs on the way, one after the other
 }
 
 // Orders in which the GPUs of a channel may be gone through.
@@ -55,7 +56,7 @@ func (w *walk) goals() goals {
 // next starts a further channel (NCCL 2.28.3, search.cc, ncclTopoSearchRec).
 func (w *walk) next() {
 	c := len(w.channels)
-	w.channels = append(w.channels, channel{gpus: make([]int, len(w.gpus)), in: -1, out: -1})
+	w.channels = w.channels[:c+1]
 	w.start(c)
 	w.channels = w.channels[:c]
 }
@@ -116,7 +117,7 @@ func (w *walk) fromNets(c int, to goals) {
 // head makes the GPU that has the NET as its own the head of a channel, unless it
 // is one already. It reports whether it was tried.
 func (w *walk) head(c, net, nets int, to goals) bool {
-	gpu := w.localGPU(net)
+	gpu := w.ownGPU[net]
 	if c >= nets || gpu < 0 || slices.ContainsFunc(w.channels[:c], func(ch channel) bool { return ch.gpus[0] == gpu }) {
 		return false
 	}
@@ -136,12 +137,12 @@ func (w *walk) near(c, net int, to goals) {
 			w.steps = steps
 		}
 	}
-	own := w.localGPU(net)
+	own := w.ownGPU[net]
 	if own >= 0 {
 		w.enter(net, own, to, anyOrder)
 	}
-	for _, node := range w.NearestGPUs(w.nets[net]) {
-		if gpu := slices.Index(w.gpus, node); gpu != own {
+	for _, gpu := range w.nearGPUs[net] {
+		if gpu != own {
 			w.enter(net, gpu, to, anyOrder)
 		}
 	}
@@ -152,9 +153,10 @@ func (w *walk) near(c, net int, to goals) {
 func (w *walk) enter(net, gpu int, to goals, o order) {
 	if net < 0 {
 		w.visit(gpu, 0, to, o)
-		return
+	} else if r := w.route(w.net(net), gpu); w.follow(r, w.bwInter, 1) {
+		w.visit(gpu, 0, to, o)
+		w.follow(r, w.bwInter, -1)
 	}
-	w.along(w.nets[net], w.gpus[gpu], func() { w.visit(gpu, 0, to, o) })
 }
 
 // visit puts a GPU in the given place of the last channel and goes on from there
@@ -168,8 +170,9 @@ func (w *walk) visit(gpu, place int, to goals, o order) {
 		w.complete()
 		return
 	}
-	ch := &w.channels[len(w.channels)-1]
-	ch.gpus[place] = gpu
+	c := len(w.channels) - 1
+	gpus := w.channels[c].gpus
+	gpus[place] = gpu
 	switch {
 	case place == to.net:
 		w.leave(gpu, place, to, o)
@@ -178,15 +181,43 @@ func (w *walk) visit(gpu, place int, to goals, o order) {
 	case w.pattern == CollNetDirect:
 		w.scatter(gpu)
 	case place < len(w.gpus)-1:
-		for _, next := range w.following(gpu, place, to, o) {
-			w.along(w.gpus[gpu], w.gpus[next], func() { w.visit(next, place+1, to, o) })
+		switch {
+		case o == inTurn:
+			w.goOn(gpu, place+1, place+1, to, o)
+		case o == likeBefore:
+			w.goOn(gpu, w.channels[c-1].gpus[place+1], place+1, to, o)
+		case w.NVS >= 0:
+			for _, next := range w.neighbours(gpu) {
+				if next >= 0 && !slices.Contains(gpus[:place+1], next) {
+					w.goOn(gpu, next, place+1, to, o)
+				}
+			}
+		default:
+			w.goAnywhere(gpu, place+1, to)
 		}
 	case place == to.first:
-		first := ch.gpus[0]
-		w.along(w.gpus[gpu], w.gpus[first], func() { w.visit(first, place+1, goals{to.net, -1}, o) })
+		w.goOn(gpu, gpus[0], place+1, goals{to.net, -1}, o)
 	default:
 		w.visit(gpu, len(w.gpus), goals{-1, -1}, o)
 	}
+}
+
+// goOn takes the path from one GPU to another, which comes in the given place.
+func (w *walk) goOn(gpu, next, place int, to goals, o order) {
+	if r := w.route(gpu, next); w.follow(r, w.bwIntra, 1) {
+		w.visit(next, place, to, o)
+		w.follow(r, w.bwIntra, -1)
+	}
+}
+
+// goAnywhere tries all GPUs that may come in the given place.
+func (w *walk) goAnywhere(gpu, place int, to goals) {
+	first := len(w.ranking)
+	w.sortNext(gpu, place, to)
+	for i := first; i < len(w.ranking); i++ { // it grows and shrinks meanwhile
+		w.goOn(gpu, w.ranking[i].gpu, place, to, anyOrder)
+	}
+	w.ranking = w.ranking[:first]
 }
 
 // leave takes the path from a GPU to a NET, by which the channel leaves the
@@ -203,7 +234,7 @@ func (w *walk) leave(gpu, place int, to goals, o order) {
 			if c%2 == 1 && net != w.channels[c-1].in {
 				continue
 			}
-		case w.crossNic == 0 && !w.sameCable(net, in):
+		case w.crossNic == 0 && w.cable[net] != w.cable[in]:
 			continue
 		}
 		bw := w.bwInter
@@ -215,10 +246,11 @@ func (w *walk) leave(gpu, place int, to goals, o order) {
 			}
 			bw /= 2
 		}
-		w.alongAt(w.gpus[gpu], w.nets[net], bw, 1, func() {
+		if r := w.route(gpu, w.net(net)); w.follow(r, bw, 1) {
 			w.channels[c].out = net
 			w.visit(gpu, place, next, o)
-		})
+			w.follow(r, bw, -1)
+		}
 	}
 }
 
@@ -249,71 +281,47 @@ func (w *walk) better() bool {
 	case w.bw() != best.bw():
 		return w.bw() > best.bw()
 	}
-	return w.pattern == best.pattern && w.crossNic == best.crossNic && w.hops < best.hops
+	return w.pattern == best.pattern && w.crossNic == best.crossNic && w.length < best.length
 }
 
-// along takes the path from one node to another at the speed of the setting, if
-// it may and can be taken, does what is to be done there, and undoes it.
-func (w *walk) along(from, to int, do func()) {
-	bw := w.bwInter
-	if w.intra(from, to) {
-		bw = w.bwIntra
-	}
-	w.alongAt(from, to, bw, 1, do)
-}
-
-func (w *walk) alongAt(from, to int, bw, times float32, do func()) {
-	if w.follow(from, to, bw, times) {
-		do()
-		w.follow(from, to, bw, -times)
-	}
-}
-
-func (w *walk) intra(from, to int) bool {
-	inside := func(node int) bool { t := w.Nodes[node].Type; return t == topo.GPU || t == topo.NVS }
-	return inside(from) && inside(to)
-}
-
-// follow charges a path with so many times bw, if its type is allowed and there
+// follow charges a route with so many times bw, if its type is allowed and there
 // is enough left. It reports whether that was so (NCCL 2.28.3, search.cc,
 // ncclTopoFollowPath). The type matters only for a single time.
-func (w *walk) follow(from, to int, bw, times float32) bool {
-	path := w.Path(from, to)
+func (w *walk) follow(r *route, bw, times float32) bool {
 	allowed := w.typeInter
-	if w.intra(from, to) {
+	if r.intra {
 		allowed = w.typeIntra
 	}
 	switch {
-	case path.Type >= topo.PathDIS:
+	case r.kind >= topo.PathDIS:
 		return false
-	case times == 1 && path.Type > allowed:
-		return false
-	case times == 1 && w.pattern.tree() && w.Path(to, from).Type > allowed:
+	case times == 1 && (r.kind > allowed || w.pattern.tree() && r.backKind > allowed):
 		return false
 	}
 	bw = float32(bw * times)
-	if done := w.take(path, from, len(path.Links), bw); done < len(path.Links) {
-		w.take(path, from, done, -bw)
+	if done := w.take(r, r.links, bw); done < len(r.links) {
+		w.take(r, r.links[:done], -bw)
 		return false
 	}
-	w.hops = int(float32(w.hops) + float32(times*float32(len(path.Links))))
+	w.length = int(float32(w.length) + float32(times*float32(len(r.links))))
 	return true
 }
 
-// following lists the GPUs that may come after one, those to be tried first in
-// front.
-func (w *walk) following(gpu, place int, to goals, o order) []int {
-	switch o {
-	case inTurn:
-		return []int{place + 1}
-	case likeBefore:
-		return w.channels[len(w.channels)-2].gpus[place+1 : place+2]
+// neighbours are the GPUs before and after one, to be tried in this order; -1
+// stands for none. An NVSwitch does best with few pairs.
+func (w *walk) neighbours(gpu int) [2]int {
+	k := len(w.gpus)
+	before, after := (gpu+k-1)%k, (gpu+1)%k
+	switch {
+	case before == after:
+		return [2]int{after, -1}
+	case w.pattern == RingPattern:
+		return [2]int{before, after}
+	case w.pattern == SplitTree || w.pattern == BalancedTree:
+		return [2]int{after, before}
+	default:
+		return [2]int{after, -1}
 	}
-	next := w.ranked(gpu, place, to)
-	if w.NVS >= 0 {
-		return w.neighbours(gpu, next)
-	}
-	return next
 }
 
 // candidate is a GPU that may come next, with what speaks for it.
@@ -323,62 +331,39 @@ type candidate struct {
 	bw, hops, distance    int
 }
 
-// ranked sorts the GPUs that are still to come (NCCL 2.28.3, search.cc,
-// ncclTopoSearchNextGpuSort). As long as the way back to the NET is open, those
-// near the channel's NET go first; if the others are all alike, and it is not for
-// the next one to find that way, they go in reverse.
-func (w *walk) ranked(gpu, place int, to goals) []int {
+// sortNext appends to the ranking the GPUs that may come in the given place, those to
+// be tried first in front (NCCL 2.28.3, search.cc, ncclTopoSearchNextGpuSort). As
+// long as the way back to the NET is open, those near the channel's NET go first;
+// if the others are all alike, and it is not for the next one to find that way,
+// they go in reverse.
+func (w *walk) sortNext(gpu, place int, to goals) {
 	k := len(w.gpus)
-	ch := w.channels[len(w.channels)-1]
-	var list []candidate
+	ch := &w.channels[len(w.channels)-1]
+	first := len(w.ranking)
+	alike := true
 	for i := 1; i < k; i++ {
 		g := (gpu + i) % k
-		path := w.Path(w.gpus[gpu], w.gpus[g])
-		if len(path.Links) == 0 || slices.Contains(ch.gpus[:place+1], g) {
+		r := w.route(gpu, g)
+		if len(r.links) == 0 || slices.Contains(ch.gpus[:place], g) {
 			continue
 		}
-		c := candidate{gpu: g, distance: i, bw: int(gbps(path.Rate)), hops: len(path.Links)}
+		c := candidate{gpu: g, distance: i, bw: r.bw, hops: len(r.links)}
 		if to.net >= 0 {
-			in := w.Path(w.nets[ch.in], w.gpus[g])
-			c.netBw, c.pciBw, c.netHops = int(gbps(in.Rate)), w.pciLeft(w.gpus[g]), len(in.Links)
+			in := w.route(w.net(ch.in), g)
+			c.netBw, c.pciBw, c.netHops = in.bw, w.pciLeft(g), len(in.links)
 		}
-		list = append(list, c)
+		w.ranking = append(w.ranking, c)
+		alike = alike && c.bw == w.ranking[first].bw && c.hops == w.ranking[first].hops
 	}
+	list := w.ranking[first:]
 	slices.SortFunc(list, func(a, b candidate) int {
 		return cmp.Or(
-			cmp.Compare(b.netBw, a.netBw), cmp.Compare(b.pciBw, a.pciBw), cmp.Compare(a.netHops, b.netHops),
-			cmp.Compare(b.bw, a.bw), cmp.Compare(a.hops, b.hops), cmp.Compare(a.distance, b.distance))
+			b.netBw-a.netBw, b.pciBw-a.pciBw, a.netHops-b.netHops,
+			b.bw-a.bw, a.hops-b.hops, a.distance-b.distance)
 	})
-	next := make([]int, len(list))
-	alike := true
-	for i, c := range list {
-		next[i] = c.gpu
-		alike = alike && c.bw == list[0].bw && c.hops == list[0].hops
+	if alike && to.net >= 0 && to.net != place {
+		slices.Reverse(list)
 	}
-	if alike && to.net >= 0 && to.net != place+1 {
-		slices.Reverse(next)
-	}
-	return next
-}
-
-// neighbours leaves of the GPUs that may come next those before and after the
-// given one: an NVSwitch does best with few pairs.
-func (w *walk) neighbours(gpu int, next []int) []int {
-	k := len(w.gpus)
-	before, after := (gpu+k-1)%k, (gpu+1)%k
-	var wanted []int
-	switch w.pattern {
-	case RingPattern:
-		wanted = []int{before, after}
-	case SplitTree, BalancedTree:
-		wanted = []int{after, before}
-	default:
-		wanted = []int{after}
-	}
-	if before == after {
-		wanted = wanted[:1]
-	}
-	return slices.DeleteFunc(wanted, func(g int) bool { return !slices.Contains(next, g) })
 }
 
 // multicast charges the switch with what goes to and from a head of NVLS: the
@@ -391,19 +376,21 @@ func (w *walk) multicast(head int) {
 		}
 		return 1
 	}
-	down := w.all(func(g int, sign float32) bool { return w.follow(w.NVS, w.gpus[g], w.bwIntra, sign*times(g)) })
-	up := w.all(func(g int, sign float32) bool { return w.follow(w.gpus[g], w.NVS, w.bwIntra, sign*times(g)) })
-	down(func() { up(func() { w.visit(-1, len(w.gpus), goals{-1, -1}, anyOrder) }) })
+	down := func(g int, sign float32) bool { return w.follow(w.route(w.nvs(), g), w.bwIntra, sign*times(g)) }
+	up := func(g int, sign float32) bool { return w.follow(w.route(g, w.nvs()), w.bwIntra, sign*times(g)) }
+	w.forAll(down, func() {
+		w.forAll(up, func() { w.visit(-1, len(w.gpus), goals{-1, -1}, anyOrder) })
+	})
 }
 
 // scatter charges what goes between a head of CollNetDirect and every other GPU,
 // and lists them behind it (NCCL 2.28.3, search.cc, ncclTopoSearchTryCollnetDirect).
 func (w *walk) scatter(head int) {
 	share := 1 / float32(len(w.gpus)-1)
-	out := w.all(func(g int, sign float32) bool { return w.follow(w.gpus[head], w.gpus[g], w.bwIntra, sign*share) })
-	in := w.all(func(g int, sign float32) bool { return w.follow(w.gpus[g], w.gpus[head], w.bwIntra, sign*share) })
-	out(func() {
-		in(func() {
+	out := func(g int, sign float32) bool { return w.follow(w.route(head, g), w.bwIntra, sign*share) }
+	in := func(g int, sign float32) bool { return w.follow(w.route(g, head), w.bwIntra, sign*share) }
+	w.forAll(out, func() {
+		w.forAll(in, func() {
 			others := w.channels[len(w.channels)-1].gpus[1:1]
 			for g := range w.gpus {
 				if g != head {
@@ -415,19 +402,17 @@ func (w *walk) scatter(head int) {
 	})
 }
 
-// all charges something for every GPU, and if that works out does what is to be
-// done before it gives all back.
-func (w *walk) all(charge func(gpu int, sign float32) bool) func(do func()) {
-	return func(do func()) {
-		done := 0
-		for done < len(w.gpus) && charge(done, 1) {
-			done++
-		}
-		if done == len(w.gpus) {
-			do()
-		}
-		for done--; done >= 0; done-- {
-			charge(done, -1)
-		}
+// forAll charges something for every GPU, and if that works out does what is to
+// be done before it gives all back.
+func (w *walk) forAll(charge func(gpu int, sign float32) bool, do func()) {
+	done := 0
+	for done < len(w.gpus) && charge(done, 1) {
+		done++
+	}
+	if done == len(w.gpus) {
+		do()
+	}
+	for done--; done >= 0; done-- {
+		charge(done, -1)
 	}
 }

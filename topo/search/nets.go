@@ -61,20 +61,6 @@ func (s *space) netsFor(gpu int, worst topo.PathType) []int {
 	return list
 }
 
-// ownNETs lists the NETs that a GPU uses by itself, by channel until the first
-// comes again.
-func (s *space) ownNETs(gpu int) []int {
-	var list []int
-	for channel := range MaxChannels {
-		net := slices.Index(s.nets, s.LocalNET(gpu, channel))
-		if net < 0 || (len(list) > 0 && net == list[0]) {
-			break
-		}
-		list = append(list, net)
-	}
-	return list
-}
-
 // hosts counts the hosts of the system.
 func (s *space) hosts() int {
 	last := 0

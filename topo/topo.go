@@ -16,6 +16,7 @@ import (
 	"slices"
 
 	"tutti/model/units"
+	"tutti/topo/xmltree"
 )
 
 // NodeType tells what a node of the graph is.
@@ -149,9 +150,9 @@ type System struct {
 	GPUs, NETs, CPUs []int
 	NVS              int
 
-	paths  [][]Path // by base node (nil for PCI and NIC nodes), then by start
-	near   []int    // by index of a NET: the GPU that has it as its own, or -1
-	source *element // what the system was read from
+	paths  [][]Path         // by base node (nil for PCI and NIC nodes), then by start
+	near   []int            // by index of a NET: the GPU that has it as its own, or -1
+	source *xmltree.Element // what the system was read from
 }
 
 // SM returns the lowest compute capability, times ten, among the GPUs.

@@ -108,8 +108,8 @@ func TestReadXMLErrors(t *testing.T) {
 		"unknown target": {head + gpuXML("\n"+nvlink("7")) + tail, `f:3: <nvlink> of GPU 1 has target "7": want the bus id of a GPU`},
 		"missing":        {head + `<pci busid="1"><gpu dev="0"/></pci>` + tail, "f:2: <gpu> lacks sm"},
 		"absurd":         {head + `<pci busid="1"><gpu sm="-9"/></pci>` + tail, `f:2: <gpu> has sm="-9": want a whole number from 10 to 1000`},
-		"too many":       {head + strings.Repeat("<x/>", 1<<15) + tail, "f:2: too large for a topology: want at most 4 MiB, 16384 elements and 64 levels"},
-		"too deep":       {head + strings.Repeat("<x>", 99) + tail, "f:2: too large for a topology: want at most 4 MiB, 16384 elements and 64 levels"},
+		"too many":       {head + strings.Repeat("<x/>", 1<<15) + tail, "f:2: too large for an NCCL topology: want at most 4 MiB, 16384 elements and 64 levels"},
+		"too deep":       {head + strings.Repeat("<x>", 99) + tail, "f:2: too large for an NCCL topology: want at most 4 MiB, 16384 elements and 64 levels"},
 	} {
 		_, err := topo.ReadXML(strings.NewReader(c.text), "f")
 		assert.EqualError(t, err, c.want, name)

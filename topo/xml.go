@@ -6,9 +6,11 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tutti/model/units"
+	"tutti/topo/xmltree"
 )
 
 // maxLinks is how many NVLinks one element may stand for.
@@ -35,21 +37,18 @@ func ReadFile(file string) (*System, error) {
 // to a GPU that is not there or that does not link back, a file of PCI devices
 // without a GPU, two GPUs without a path.
 func ReadXML(r io.Reader, name string) (*System, error) {
-	root, err := parseElements(r, name)
+	root, err := xmltree.Parse(r, name, "topology", "system")
 	if err != nil {
 		return nil, err
 	}
-	if root.name != "system" {
-		return nil, fmt.Errorf("%s: not an NCCL topology: want one <system> element at the top", name)
-	}
 	b := &builder{
-		attributes: attributes{file: name},
-		system:     &System{Name: name, NVS: -1, source: root},
-		nodes:      map[nodeKey]int{}, buses: map[nodeKey]int{}, ranks: map[int]int{}, hosts: map[uint64]int{},
+		Reader: xmltree.Reader{File: name},
+		system: &System{Name: name, NVS: -1, source: root},
+		nodes:  map[nodeKey]int{}, buses: map[nodeKey]int{}, ranks: map[int]int{}, hosts: map[uint64]int{},
 	}
 	b.build(root)
-	if b.err != nil {
-		return nil, b.err
+	if b.Err != nil {
+		return nil, b.Err
 	}
 	return b.system, nil
 }
@@ -57,10 +56,7 @@ func ReadXML(r io.Reader, name string) (*System, error) {
 // WriteXML writes the system as NCCL writes its dump. [ReadXML] of it gives the
 // same system.
 func (s *System) WriteXML(w io.Writer) error {
-	var text strings.Builder
-	s.source.write(&text, "")
-	_, err := io.WriteString(w, text.String())
-	return err
+	return s.source.Write(w)
 }
 
 // nodeKey is what NCCL tells the nodes of a type apart by.
@@ -73,7 +69,7 @@ type nodeKey struct {
 // builder turns elements into a system (NCCL 2.28.3, src/graph/topo.cc,
 // ncclTopoGetSystemFromXml).
 type builder struct {
-	attributes
+	xmltree.Reader
 	system *System
 	nodes  map[nodeKey]int
 	buses  map[nodeKey]int // the line of each bus id
@@ -88,30 +84,30 @@ type builder struct {
 // oneWay is an NVLink that needs its other direction.
 type oneWay struct{ link, line int }
 
-func (b *builder) build(root *element) {
-	if v := b.text(root, "version"); v != "1" && v != "2" {
-		b.fail(root.line, "<system> has version %q: want 1, as NCCL writes it, or RCCL's 2", v)
+func (b *builder) build(root *xmltree.Element) {
+	if v := b.Text(root, "version"); v != "1" && v != "2" {
+		b.Fail(root.Line, "<system> has version %q: want 1, as NCCL writes it, or RCCL's 2", v)
 	}
 	b.needGPUs(root)
-	if b.err != nil {
+	if b.Err != nil {
 		return
 	}
-	for _, e := range root.children {
-		if e.name == "cpu" {
+	for _, e := range root.Children {
+		if e.Name == "cpu" {
 			b.cpu(e)
 		}
 	}
 	for _, add := range slices.Concat(b.nvlinks, b.c2c, b.pcilinks) {
 		add()
 	}
-	if b.err != nil {
+	if b.Err != nil {
 		return
 	}
 	s := b.system
 	for _, l := range b.oneWay {
 		if s.Reverse(l.link) < 0 {
 			link := s.Links[l.link]
-			b.fail(l.line, "<nvlink> from GPU %s to %s has no counterpart in the other direction", s.Nodes[link.From].Name, s.Nodes[link.To].Name)
+			b.Fail(l.line, "<nvlink> from GPU %s to %s has no counterpart in the other direction", s.Nodes[link.From].Name, s.Nodes[link.To].Name)
 			return
 		}
 	}
@@ -131,7 +127,7 @@ func (b *builder) build(root *element) {
 	for _, a := range s.GPUs {
 		for _, c := range s.GPUs {
 			if s.Path(a, c).Type >= PathNET {
-				b.fail(root.line, "no path from GPU %s to GPU %s", s.Nodes[a].Name, s.Nodes[c].Name)
+				b.Fail(root.Line, "no path from GPU %s to GPU %s", s.Nodes[a].Name, s.Nodes[c].Name)
 			}
 		}
 	}
@@ -140,27 +136,27 @@ func (b *builder) build(root *element) {
 // needGPUs refuses a file in which no GPU takes part. Clouds publish such
 // templates of a machine's PCI devices, which a running NCCL completes with the
 // GPUs, NVLinks and NICs that it detects.
-func (b *builder) needGPUs(root *element) {
+func (b *builder) needGPUs(root *xmltree.Element) {
 	gpus, slots, ports := 0, 0, 0
-	root.each(func(e *element) {
-		class, _ := e.attr("class")
+	root.Each(func(e *xmltree.Element) {
+		class, _ := e.Attr("class")
 		switch {
-		case e.name == "gpu":
+		case e.Name == "gpu":
 			gpus++
-			_, ranked := e.attr("rank")
+			_, ranked := e.Attr("rank")
 			b.ranked = b.ranked || ranked
-		case e.name == "pci" && strings.HasPrefix(class, "0x03"):
+		case e.Name == "pci" && strings.HasPrefix(class, "0x03"):
 			slots++
-		case e.name == "pci" && strings.HasPrefix(class, "0x02"):
+		case e.Name == "pci" && strings.HasPrefix(class, "0x02"):
 			ports++
 		}
 	})
 	switch {
 	case gpus > 0:
 	case slots+ports > 0:
-		b.fail(root.line, "no <gpu> element, though %d PCI devices have the class of a GPU and %d that of a NIC: this is a template that NCCL completes at run time; want what it dumps then (NCCL_TOPO_DUMP_FILE)", slots, ports)
+		b.Fail(root.Line, "no <gpu> element, though %d PCI devices have the class of a GPU and %d that of a NIC: this is a template that NCCL completes at run time; want what it dumps then (NCCL_TOPO_DUMP_FILE)", slots, ports)
 	default:
-		b.fail(root.line, "no <gpu> element: want a complete dump (NCCL_TOPO_DUMP_FILE), not a PCI template")
+		b.Fail(root.Line, "no <gpu> element: want a complete dump (NCCL_TOPO_DUMP_FILE), not a PCI template")
 	}
 }
 
@@ -169,30 +165,30 @@ type place struct {
 	host, cpu, parent int
 }
 
-func (b *builder) cpu(e *element) {
-	hash := b.hex(e, "host_hash")
+func (b *builder) cpu(e *xmltree.Element) {
+	hash := b.Hex(e, "host_hash")
 	host, known := b.hosts[hash]
 	if !known {
 		host = len(b.hosts)
 		b.hosts[hash] = host
 	}
-	numa := b.int(e, "numaid", -1, 1<<16)
-	n := Node{Type: CPU, Name: fmt.Sprint(numa), Host: host, ID: uint64(numa) & (1<<56 - 1), Arch: b.text(e, "arch")}
+	numa := b.Int(e, "numaid", -1, 1<<16)
+	n := Node{Type: CPU, Name: fmt.Sprint(numa), Host: host, ID: uint64(numa) & (1<<56 - 1), Arch: b.Text(e, "arch")}
 	if n.Arch == ArchX86 {
-		n.Vendor = b.text(e, "vendor")
+		n.Vendor = b.Text(e, "vendor")
 		if n.vendor() == 1 || n.vendor() == 3 {
-			n.Family, n.Model = b.int(e, "familyid", 0, 1<<16), b.int(e, "modelid", 0, 1<<16)
+			n.Family, n.Model = b.Int(e, "familyid", 0, 1<<16), b.Int(e, "modelid", 0, 1<<16)
 		}
 	} else if n.arch() == 0 {
-		b.fail(e.line, "<cpu> has arch=%q: want %s, %s or %s", n.Arch, ArchX86, ArchARM, ArchPower)
+		b.Fail(e.Line, "<cpu> has arch=%q: want %s, %s or %s", n.Arch, ArchX86, ArchARM, ArchPower)
 	}
 	if _, twice := b.nodes[nodeKey{CPU, host, n.ID}]; twice {
-		b.fail(e.line, "numaid %d stands twice on one host", numa)
+		b.Fail(e.Line, "numaid %d stands twice on one host", numa)
 	}
 	node := b.add(n)
 	at := place{host, node, node}
-	for _, child := range e.children {
-		switch child.name {
+	for _, child := range e.Children {
+		switch child.Name {
 		case "pci":
 			b.pci(child, at)
 		case "nic": // without a bus id: all of a host count as one
@@ -206,16 +202,16 @@ func (b *builder) cpu(e *element) {
 	}
 }
 
-func (b *builder) pci(e *element, at place) {
-	n := Node{Type: pciClass(e), Name: b.text(e, "busid"), Host: at.host, ID: b.busID(e, "busid")}
+func (b *builder) pci(e *xmltree.Element, at place) {
+	n := Node{Type: pciClass(e), Name: b.Text(e, "busid"), Host: at.host, ID: b.busID(e, "busid")}
 	bus := nodeKey{host: at.host, id: n.ID}
 	if line, twice := b.buses[bus]; twice {
-		b.fail(e.line, "bus id %s stands twice, first in line %d", n.Name, line)
+		b.Fail(e.Line, "bus id %s stands twice, first in line %d", n.Name, line)
 	}
-	b.buses[bus] = e.line
-	gpu, nic := e.child("gpu"), e.child("nic")
+	b.buses[bus] = e.Line
+	gpu, nic := e.Child("gpu"), e.Child("nic")
 	if gpu != nil {
-		if _, ranked := gpu.attr("rank"); b.ranked && !ranked {
+		if _, ranked := gpu.Attr("rank"); b.ranked && !ranked {
 			return // nobody's GPU
 		}
 		n.Type = GPU
@@ -226,17 +222,17 @@ func (b *builder) pci(e *element, at place) {
 	case gpu == nil && n.Type == GPU, nic == nil && n.Type == NIC, n.Type == NVS, n.Type == CPU:
 		return // a device that takes no part; NVSwitches are known by their NVLinks
 	case n.Type == GPU:
-		n.SM, n.GDR = b.int(gpu, "sm", 10, 1000), b.intOr(gpu, "gdr", 0, 1, 1) == 1
-		if _, amd := gpu.attr("gcn"); amd {
+		n.SM, n.GDR = b.Int(gpu, "sm", 10, 1000), b.IntOr(gpu, "gdr", 0, 1, 1) == 1
+		if _, amd := gpu.Attr("gcn"); amd {
 			n.SM = smOfAMD
 		}
 	case n.Type == PCI:
 		for i, part := range []string{"subsystem_device", "subsystem_vendor", "device", "vendor"} {
-			n.Device |= b.hex(e, part) & 0xffff << (16 * i)
+			n.Device |= b.Hex(e, part) & 0xffff << (16 * i)
 		}
 	}
 	node := b.add(n)
-	b.system.connect(LinkPCI, node, at.parent, pciRate(b.text(e, "link_speed"), b.int(e, "link_width", 0, 64)))
+	b.system.connect(LinkPCI, node, at.parent, pciRate(b.Text(e, "link_speed"), b.Int(e, "link_width", 0, 64)))
 	at.parent = node
 	switch n.Type {
 	case GPU:
@@ -244,8 +240,8 @@ func (b *builder) pci(e *element, at place) {
 	case NIC:
 		b.nets(nic, node)
 	default:
-		for _, child := range e.children {
-			switch child.name {
+		for _, child := range e.Children {
+			switch child.Name {
 			case "pci":
 				b.pci(child, at)
 			case "pcilink":
@@ -261,8 +257,8 @@ const smOfAMD = 80
 
 // pciClass is what the class of a pci element says that the device is (NCCL
 // 2.28.3, topo.cc, kvDictPciClass). What is not known counts as a switch.
-func pciClass(e *element) NodeType {
-	class, _ := e.attr("class")
+func pciClass(e *xmltree.Element) NodeType {
+	class, _ := e.Attr("class")
 	return classType(class)
 }
 
@@ -279,29 +275,29 @@ func classType(class string) NodeType {
 }
 
 // gpu notes the rank and the NVLinks, XGMI and C2C links of a GPU.
-func (b *builder) gpu(e *element, node int, at place) {
+func (b *builder) gpu(e *xmltree.Element, node int, at place) {
 	s := b.system
 	// The process that owns a GPU gives it its rank and device; a file may lack them.
-	rank := b.intOr(e, "rank", 0, 1<<30, len(s.GPUs)-1)
+	rank := b.IntOr(e, "rank", 0, 1<<30, len(s.GPUs)-1)
 	for other, r := range b.ranks {
 		if r == rank {
-			b.fail(e.line, "<gpu> has rank %d, which GPU %s has", rank, s.Nodes[other].Name)
+			b.Fail(e.Line, "<gpu> has rank %d, which GPU %s has", rank, s.Nodes[other].Name)
 		}
 	}
 	b.ranks[node] = rank
-	s.Nodes[node].Dev = b.intOr(e, "dev", 0, 1<<16, len(s.GPUs)-1)
-	for _, child := range e.children {
-		switch child.name {
+	s.Nodes[node].Dev = b.IntOr(e, "dev", 0, 1<<16, len(s.GPUs)-1)
+	for _, child := range e.Children {
+		switch child.Name {
 		case "nvlink":
-			rate := nvlinkRate(s.Nodes[node].SM) * units.Rate(b.int(child, "count", 1, maxLinks))
-			class := b.text(child, "tclass")
+			rate := nvlinkRate(s.Nodes[node].SM) * units.Rate(b.Int(child, "count", 1, maxLinks))
+			class := b.Text(child, "tclass")
 			b.nvlinks = append(b.nvlinks, func() { b.nvlink(child, node, at, classType(class), rate) })
 		case "xgmi":
-			gcn, _ := e.attr("gcn")
-			rate := xgmiRate(gcn) * units.Rate(b.int(child, "count", 1, maxLinks))
+			gcn, _ := e.Attr("gcn")
+			rate := xgmiRate(gcn) * units.Rate(b.Int(child, "count", 1, maxLinks))
 			b.nvlinks = append(b.nvlinks, func() { b.nvlink(child, node, at, GPU, rate) })
 		case "c2c":
-			rate := units.MBps * units.Rate(b.int(child, "bw", 1, 1<<30)) * units.Rate(b.int(child, "count", 1, maxLinks))
+			rate := units.MBps * units.Rate(b.Int(child, "bw", 1, 1<<30)) * units.Rate(b.Int(child, "count", 1, maxLinks))
 			b.c2c = append(b.c2c, func() { s.connect(LinkC2C, node, at.cpu, rate) })
 		}
 	}
@@ -310,7 +306,7 @@ func (b *builder) gpu(e *element, node int, at place) {
 // nvlink adds the links of one nvlink element: to a GPU, which has an element of
 // its own for the way back; on Power to the CPU; else to the NVSwitch, also where
 // a virtual machine hides its bus id.
-func (b *builder) nvlink(e *element, node int, at place, to NodeType, rate units.Rate) {
+func (b *builder) nvlink(e *xmltree.Element, node int, at place, to NodeType, rate units.Rate) {
 	s := b.system
 	switch to {
 	case GPU:
@@ -320,11 +316,11 @@ func (b *builder) nvlink(e *element, node int, at place, to NodeType, rate units
 			return
 		}
 		if !found {
-			target, _ := e.attr("target")
-			b.fail(e.line, "<%s> of GPU %s has target %q: want the bus id of a GPU", e.name, s.Nodes[node].Name, target)
+			target, _ := e.Attr("target")
+			b.Fail(e.Line, "<%s> of GPU %s has target %q: want the bus id of a GPU", e.Name, s.Nodes[node].Name, target)
 			return
 		}
-		b.oneWay = append(b.oneWay, oneWay{s.link(LinkNVL, node, peer, rate), e.line})
+		b.oneWay = append(b.oneWay, oneWay{s.link(LinkNVL, node, peer, rate), e.Line})
 	case CPU:
 		s.connect(LinkNVL, node, at.cpu, rate)
 	default:
@@ -336,43 +332,43 @@ func (b *builder) nvlink(e *element, node int, at place, to NodeType, rate units
 }
 
 // pcilink notes a link from a PCI switch sideways to another.
-func (b *builder) pcilink(e *element, node int) {
+func (b *builder) pcilink(e *xmltree.Element, node int) {
 	s := b.system
 	target := b.busID(e, "target")
 	b.pcilinks = append(b.pcilinks, func() {
 		peer, found := b.nodes[nodeKey{PCI, s.Nodes[node].Host, target}]
 		if !found {
-			b.fail(e.line, "<pcilink> of PCI switch %s has target %q: want the bus id of another PCI switch", s.Nodes[node].Name, b.text(e, "target"))
+			b.Fail(e.Line, "<pcilink> of PCI switch %s has target %q: want the bus id of another PCI switch", s.Nodes[node].Name, b.Text(e, "target"))
 			return
 		}
 		s.link(LinkLOC, node, peer, rateOnDie)
 	})
 }
 
-func (b *builder) nets(e *element, nic int) {
+func (b *builder) nets(e *xmltree.Element, nic int) {
 	s := b.system
-	for _, child := range e.children {
-		if _, used := child.attr("dev"); child.name != "net" || !used {
+	for _, child := range e.Children {
+		if _, used := child.Attr("dev"); child.Name != "net" || !used {
 			continue
 		}
-		n := Node{Type: NET, Name: "net", Host: s.Nodes[nic].Host, Dev: b.int(child, "dev", 0, 1<<16)}
+		n := Node{Type: NET, Name: "net", Host: s.Nodes[nic].Host, Dev: b.Int(child, "dev", 0, 1<<16)}
 		n.ID, n.ASIC = uint64(n.Dev), uint64(n.Dev)
-		if name, named := child.attr("name"); named {
+		if name, named := child.Attr("name"); named {
 			n.Name = name
 		}
-		if _, stated := child.attr("guid"); stated {
-			n.ASIC = b.hex(child, "guid")
+		if _, stated := child.Attr("guid"); stated {
+			n.ASIC = b.Hex(child, "guid")
 		}
-		n.Port = b.intOr(child, "port", 0, 1<<16, 0)
-		n.Latency = units.FromMicroseconds(b.floatOr(child, "latency", 0, 1e6, 0))
-		n.GDR = b.intOr(child, "gdr", 0, 1, 0) == 1
-		n.Coll = b.intOr(child, "coll", 0, 1, 0) == 1
-		speed := b.intOr(child, "speed", -1, 1<<30, 0)
+		n.Port = b.IntOr(child, "port", 0, 1<<16, 0)
+		n.Latency = units.FromMicroseconds(b.FloatOr(child, "latency", 0, 1e6, 0))
+		n.GDR = b.IntOr(child, "gdr", 0, 1, 0) == 1
+		n.Coll = b.IntOr(child, "coll", 0, 1, 0) == 1
+		speed := b.IntOr(child, "speed", -1, 1<<30, 0)
 		if speed <= 0 {
 			speed = netDefaultMbps
 		}
 		if _, twice := b.nodes[nodeKey{NET, n.Host, n.ID}]; twice {
-			b.fail(child.line, "<net> has dev %d, which another has on the same host", n.Dev)
+			b.Fail(child.Line, "<net> has dev %d, which another has on the same host", n.Dev)
 		}
 		s.connect(LinkNET, nic, b.add(n), units.Mbps*units.Rate(speed))
 	}
@@ -387,5 +383,16 @@ func (b *builder) add(n Node) int {
 	}
 	s.Nodes = append(s.Nodes, n)
 	b.nodes[nodeKey{n.Type, n.Host, n.ID}] = id
+	return id
+}
+
+// busID returns an attribute that is a PCI bus id, 0000:1b:00.0, as the number
+// that its digits make (NCCL 2.28.3, utils.cc, busIdToInt64).
+func (b *builder) busID(e *xmltree.Element, attr string) uint64 {
+	v := b.Text(e, attr)
+	id, err := strconv.ParseUint(strings.NewReplacer(":", "", ".", "", "-", "").Replace(v), 16, 56)
+	if err != nil {
+		b.Fail(e.Line, "<%s> has %s=%q: want a PCI bus id, as in 0000:1b:00.0", e.Name, attr, v)
+	}
 	return id
 }

@@ -18,7 +18,7 @@ import (
 // that data flows one way. The last ones may use libraries for the command line,
 // tables and figures: a user of the simulator gets none of these.
 var order = []string{
-	"tutti/model/units", "tutti/model", "tutti/topo", "tutti/topo/search",
+	"tutti/model/units", "tutti/model", "tutti/topo/xmltree", "tutti/topo", "tutti/topo/search",
 	"tutti/model/profile", "tutti/model/tuning", "tutti/model/schedule",
 	"tutti/sim/event", "tutti/sim", "tutti/backend", "tutti/kernels",
 	"tutti/experiments", "tutti/experiments/rows", "tutti/experiments/sweep", "tutti/experiments/figure", "tutti/experiments/firstlight",

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"errors"
 	"fmt"
 
 	"tutti/model/units"
@@ -102,24 +103,34 @@ func All(c *topo.Cluster) Graphs { return Find(c, Options{}) }
 // all agree on.
 func Find(c *topo.Cluster, o Options) Graphs {
 	s := newSpace(c)
-	g := Graphs{Ring: s.find(request{pattern: RingPattern, min: 1, max: MaxChannels / 2})}
-	rings := len(g.Ring.Channels)
-	g.Tree = s.find(request{pattern: BalancedTree, min: rings, max: rings})
-	if o.CollNet && c.Nodes >= collNetNodes {
-		g.CollNetChain = s.find(request{pattern: TreePattern, min: rings, max: rings, collNet: true})
-		g.CollNetDirect = s.find(request{pattern: CollNetDirect, min: 1, max: MaxChannels, collNet: true})
+	g := Graphs{}
+	if o.Given != nil {
+		g = *o.Given
 	}
-	switch {
-	case o.NoNVLS:
-		g.NVLSError = fmt.Errorf("NVLS is switched off")
-	default:
-		g.NVLSError = noNVLS(c)
-	}
-	if g.NVLSError == nil {
-		g.NVLS = s.find(request{pattern: NVLSPattern, min: 1, max: MaxChannels})
-		if len(g.NVLS.Channels) == 0 {
-			g.NVLSError = fmt.Errorf("NVLS finds no way through the NVSwitch of %s", c.Machine.Name)
+	find := func(g *Graph, r request) {
+		if len(g.Channels) == 0 {
+			*g = s.find(r)
 		}
+	}
+	find(&g.Ring, request{pattern: RingPattern, min: 1, max: MaxChannels / 2})
+	rings := len(g.Ring.Channels)
+	find(&g.Tree, request{pattern: BalancedTree, min: rings, max: rings})
+	if o.CollNet && c.Nodes >= collNetNodes {
+		find(&g.CollNetChain, request{pattern: TreePattern, min: rings, max: rings, collNet: true})
+		find(&g.CollNetDirect, request{pattern: CollNetDirect, min: 1, max: MaxChannels, collNet: true})
+	} else {
+		g.CollNetChain, g.CollNetDirect = Graph{}, Graph{}
+	}
+	if g.NVLSError = noNVLS(c); o.NoNVLS {
+		g.NVLSError = errors.New("NVLS is switched off")
+	}
+	if g.NVLSError != nil {
+		g.NVLS = Graph{}
+		return g
+	}
+	find(&g.NVLS, request{pattern: NVLSPattern, min: 1, max: MaxChannels})
+	if len(g.NVLS.Channels) == 0 {
+		g.NVLSError = fmt.Errorf("NVLS finds no way through the NVSwitch of %s", c.Machine.Name)
 	}
 	return g
 }
@@ -139,14 +150,8 @@ func Tree(c *topo.Cluster) Graph { return Find(c, Options{NoNVLS: true}).Tree }
 // It fails where NCCL 2.28.3 has no NVLS: without an NVSwitch, before Hopper,
 // and with fewer than three GPUs.
 func NVLS(c *topo.Cluster) (Graph, error) {
-	if err := noNVLS(c); err != nil {
-		return Graph{Pattern: NVLSPattern}, err
-	}
-	g := newSpace(c).find(request{pattern: NVLSPattern, min: 1, max: MaxChannels})
-	if len(g.Channels) == 0 {
-		return g, fmt.Errorf("NVLS finds no way through the NVSwitch of %s", c.Machine.Name)
-	}
-	return g, nil
+	g := All(c)
+	return g.NVLS, g.NVLSError
 }
 
 // noNVLS says why a cluster has no NVLS, if so (NCCL 2.28.3, src/transport/nvls.cc,

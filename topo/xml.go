@@ -68,6 +68,7 @@ type xmlReader struct {
 	system *System
 	byBus  map[string]int // GPU nodes by bus id
 	cpus   []cpuModel     // beside system.CPUs
+	hosts  []string       // likewise
 	links  []func()       // NVLinks, added once every GPU is known
 	err    error
 }
@@ -140,7 +141,7 @@ func (x *xmlReader) build(root *element) {
 	s := x.system
 	for i, a := range s.CPUs {
 		for j, b := range s.CPUs {
-			if i != j {
+			if i != j && x.hosts[i] == x.hosts[j] {
 				s.link(LinkSYS, a, b, x.cpus[i].sysRate())
 			}
 		}
@@ -172,6 +173,7 @@ func (x *xmlReader) cpu(e *element) {
 	}
 	node := x.system.addNode(Node{Type: CPU, Name: x.text(e, "numaid"), Vendor: m.vendor})
 	x.cpus = append(x.cpus, m)
+	x.hosts = append(x.hosts, e.attrs["host_hash"])
 	for _, child := range e.children {
 		switch child.name {
 		case "pci":

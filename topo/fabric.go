@@ -121,9 +121,9 @@ func (f *Fabric) Check() error {
 		case i > 0 && l.Nodes%below.Nodes != 0:
 			return fail(i, "nodes", "%d machines: want a multiple of the %s's %d", l.Nodes, LevelName(i-1), below.Nodes)
 		case i > 0 && l.PerRail && !below.PerRail:
-			return fail(i, "rails", "apart again after they met at the %s", LevelName(i-1))
+			return fail(i, "per-rail", "apart again after they met at the %s", LevelName(i-1))
 		case top && l.PerRail:
-			return fail(i, "rails", "apart at the top: want a level at which they meet")
+			return fail(i, "per-rail", "apart at the top: want a level at which they meet")
 		case l.Switches < 1 || l.Switches > MaxNodes:
 			return fail(i, "switches", "%d: want 1 to %d", l.Switches, MaxNodes)
 		case i == 0 && l.Switches != 1:

@@ -26,15 +26,19 @@ type Tier struct {
 	// of switches are one link.
 	First, Links int
 
-	level   int
-	nodes   int // machines in a group
-	rails   int // groups side by side, 1 where a group joins all rails
-	planes  int // switches in a group
-	parents int // switches that one below is cabled to
-	cables  int // to each of them
-	pooled  bool
-	each    int          // trunks from a group below
-	rates   []units.Rate // of those, by rail; of ports, by NET
+	// Nodes is how many machines are below a group; Rails how many groups there
+	// are side by side for them, 1 where a group joins all rails. Groups are
+	// numbered by machines, then by rail.
+	Nodes, Rails int
+	// Planes is how many switches a group has. One has cables, Parallel of them
+	// each, to one switch of a group below; that one has them to Parents switches
+	// of this group, which follow each other.
+	Planes, Parents, Parallel int
+
+	level  int
+	pooled bool
+	each   int          // trunks from a group below
+	rates  []units.Rate // of those, by rail; of ports, by NET
 }
 
 // port is a NET of a machine.
@@ -47,17 +51,17 @@ func (c *Cluster) build(rails int) {
 	for i, l := range c.Fabric.Levels {
 		t := Tier{
 			Name: LevelName(i), First: first, level: i,
-			nodes: l.Nodes, rails: 1, planes: l.Switches, parents: 1, cables: l.Links, each: 1,
+			Nodes: l.Nodes, Rails: 1, Planes: l.Switches, Parents: 1, Parallel: l.Links, each: 1,
 			pooled: i > 0 && c.Fabric.Routing == Adaptive,
 		}
-		if t.nodes == 0 {
-			t.nodes = c.Nodes
+		if t.Nodes == 0 {
+			t.Nodes = c.Nodes
 		}
 		if l.PerRail {
-			t.rails = rails
+			t.Rails = rails
 		}
-		t.Groups = (c.Nodes + t.nodes - 1) / t.nodes * t.rails
-		t.Switches = t.Groups * t.planes
+		t.Groups = (c.Nodes + t.Nodes - 1) / t.Nodes * t.Rails
+		t.Switches = t.Groups * t.Planes
 		if i == 0 {
 			down = c.buildPorts(&t, l)
 		} else {
@@ -72,7 +76,7 @@ func (c *Cluster) build(rails int) {
 // what the ports of a leaf carry together, by rail where they are apart.
 func (c *Cluster) buildPorts(t *Tier, l Level) []units.Rate {
 	m := c.Machine
-	down, ports := make([]units.Rate, t.rails), make([]int, t.rails)
+	down, ports := make([]units.Rate, t.Rails), make([]int, t.Rails)
 	for k, net := range m.NETs {
 		rate := m.Links[m.Nodes[net].Out[0]].Rate
 		if l.Rate > 0 {
@@ -81,9 +85,9 @@ func (c *Cluster) buildPorts(t *Tier, l Level) []units.Rate {
 		t.rates = append(t.rates, rate)
 		t.CableRate = max(t.CableRate, rate)
 		t.Capacity += rate * units.Rate(c.Nodes)
-		rail := c.rails[k] % t.rails
-		down[rail] += rate * units.Rate(t.nodes)
-		ports[rail] += t.nodes
+		rail := c.rails[k] % t.Rails
+		down[rail] += rate * units.Rate(t.Nodes)
+		ports[rail] += t.Nodes
 		t.Down = max(t.Down, ports[rail])
 	}
 	t.Cables = c.Nodes * len(m.NETs)
@@ -94,17 +98,17 @@ func (c *Cluster) buildPorts(t *Tier, l Level) []units.Rate {
 // buildTrunks lays out the cables between two tiers. Of the lower one's groups,
 // down is what comes up into each; so is the result for the upper one's.
 func (t *Tier) buildTrunks(below *Tier, l Level, down []units.Rate) []units.Rate {
-	t.parents = t.planes / below.planes
-	cables := below.planes * t.parents * t.cables // from a group below
+	t.Parents = t.Planes / below.Planes
+	cables := below.Planes * t.Parents * t.Parallel // from a group below
 	t.Cables = below.Groups * cables
 	if !t.pooled {
 		t.each = cables
 	}
 	t.Links = 2 * below.Groups * t.each
-	below.Up = t.parents * t.cables
-	children := (t.nodes + below.nodes - 1) / below.nodes // groups below a group, of one rail
-	t.Down = children * below.rails / t.rails * t.cables
-	up := make([]units.Rate, t.rails)
+	below.Up = t.Parents * t.Parallel
+	children := (t.Nodes + below.Nodes - 1) / below.Nodes // groups below a group, of one rail
+	t.Down = children * below.Rails / t.Rails * t.Parallel
+	up := make([]units.Rate, t.Rails)
 	for rail, rate := range down {
 		cable := l.Rate
 		if cable == 0 {
@@ -115,9 +119,9 @@ func (t *Tier) buildTrunks(below *Tier, l Level, down []units.Rate) []units.Rate
 		}
 		group := cable * units.Rate(cables)
 		t.CableRate = max(t.CableRate, cable)
-		t.Capacity += group * units.Rate(below.Groups/below.rails)
+		t.Capacity += group * units.Rate(below.Groups/below.Rails)
 		t.rates = append(t.rates, group/units.Rate(t.each))
-		up[rail%t.rails] += group * units.Rate(children)
+		up[rail%t.Rails] += group * units.Rate(children)
 	}
 	return up
 }
@@ -144,7 +148,7 @@ func (c *Cluster) tierOf(link int) *Tier {
 // group is the index of the group of a level's switches that a port is below.
 func (c *Cluster) group(level int, p port) int {
 	t := &c.tiers[level]
-	return p.node/t.nodes*t.rails + c.rails[p.net]%t.rails
+	return p.node/t.Nodes*t.Rails + c.rails[p.net]%t.Rails
 }
 
 // meet returns the lowest level that joins two ports.
@@ -165,10 +169,10 @@ func (c *Cluster) climb(links []int, p port, level int, hash uint64) []int {
 	for i := 1; i <= level; i++ {
 		t, trunk := &c.tiers[i], c.group(i-1, p)
 		if !t.pooled {
-			ways := t.parents * t.cables
+			ways := t.Parents * t.Parallel
 			pick := int(mix(hash+uint64(i)) % uint64(ways))
-			trunk = (trunk*c.tiers[i-1].planes+plane)*ways + pick
-			plane = plane*t.parents + pick/t.cables
+			trunk = (trunk*c.tiers[i-1].Planes+plane)*ways + pick
+			plane = plane*t.Parents + pick/t.Parallel
 		}
 		links = append(links, t.First+2*trunk)
 	}
@@ -258,16 +262,16 @@ func (c *Cluster) LinkName(id int) string {
 	} else {
 		below := &c.tiers[t.level-1]
 		group := trunk / t.each
-		above := group/below.rails*below.nodes/t.nodes*t.rails + group%below.rails%t.rails
+		above := group/below.Rails*below.Nodes/t.Nodes*t.Rails + group%below.Rails%t.Rails
 		if t.pooled {
 			lower, upper = below.groupName(group), t.groupName(above)
 		} else {
-			ways := t.parents * t.cables
+			ways := t.Parents * t.Parallel
 			child := trunk / ways
 			lower = fmt.Sprintf("%s %d", below.Name, child)
-			upper = fmt.Sprintf("%s %d", t.Name, above*t.planes+child%below.planes*t.parents+trunk%ways/t.cables)
-			if t.cables > 1 {
-				upper += fmt.Sprintf(" cable %d", trunk%t.cables)
+			upper = fmt.Sprintf("%s %d", t.Name, above*t.Planes+child%below.Planes*t.Parents+trunk%ways/t.Parallel)
+			if t.Parallel > 1 {
+				upper += fmt.Sprintf(" cable %d", trunk%t.Parallel)
 			}
 		}
 	}
@@ -285,8 +289,8 @@ func (c *Cluster) nodeName(node, part int) string {
 
 // groupName names the switches of a group.
 func (t *Tier) groupName(group int) string {
-	if t.planes == 1 {
+	if t.Planes == 1 {
 		return fmt.Sprintf("%s %d", t.Name, group)
 	}
-	return fmt.Sprintf("%ss %d to %d", t.Name, group*t.planes, (group+1)*t.planes-1)
+	return fmt.Sprintf("%ss %d to %d", t.Name, group*t.Planes, (group+1)*t.Planes-1)
 }

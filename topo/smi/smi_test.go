@@ -107,7 +107,7 @@ func TestErrors(t *testing.T) {
 		"GPU0 GPU1\nGPU0 X PIXEL\nGPU1 NV2 X": `f:2: "PIXEL" for GPU0 and GPU1: want X for a device and itself, else NV#, PIX, PXB, PHB, NODE or SYS`,
 		"GPU0 NIC0\nGPU0 X NV4\nNIC0 NV4 X":   `f:2: "NV4" for GPU0 and NIC0: want X for a device and itself, else NV#, PIX, PXB, PHB, NODE or SYS`,
 		"GPU0 GPU1\nGPU0 PIX PIX":             `f:2: "PIX" for GPU0 and GPU0: want X for a device and itself, else NV#, PIX, PXB, PHB, NODE or SYS`,
-		"GPU0 GPU1\nGPU1 GPU0":               "f:2: GPU1 stands twice in the header",
+		"GPU0 GPU1\nGPU1 GPU0":                "f:2: GPU1 stands twice in the header",
 	} {
 		_, err := smi.Parse([]byte(text), "f")
 		assert.EqualError(t, err, want, text)

@@ -13,13 +13,14 @@ import (
 )
 
 // Colours that people with any colour vision can tell apart (Okabe and Ito,
-// "Color Universal Design", 2008), and light tints of them for boxes.
+// "Color Universal Design", 2008; olive, after Tol, in the place of a yellow that
+// is too light for lines), and light tints of them for boxes.
 const (
 	black      = "#000000"
 	orange     = "#E69F00"
 	skyBlue    = "#56B4E9"
 	green      = "#009E73"
-	yellow     = "#F0E442"
+	olive      = "#999933"
 	blue       = "#0072B2"
 	vermillion = "#D55E00"
 	purple     = "#CC79A7"
@@ -34,7 +35,7 @@ const (
 )
 
 // palette are the colours of rails and routes, in order.
-var palette = []string{vermillion, blue, purple, orange, skyBlue, green, black, yellow}
+var palette = []string{vermillion, blue, purple, orange, skyBlue, green, black, olive}
 
 // colours are those of links, by what they are made of.
 var colours = map[topo.LinkType]string{

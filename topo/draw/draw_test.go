@@ -9,6 +9,7 @@ import (
 
 	"tutti/topo"
 	"tutti/topo/draw"
+	"tutti/topo/fabric"
 )
 
 func TestTwo(t *testing.T) {
@@ -39,6 +40,26 @@ func TestAll(t *testing.T) {
 		require.NoError(t, draw.Machine(&out, s, draw.Route{Label: "ring", Nodes: s.GPUs, Closed: true}))
 		if dir := os.Getenv("PICTURES"); dir != "" {
 			require.NoError(t, os.WriteFile(dir+"/"+name+"-ring.svg", out.Bytes(), 0o600))
+		}
+	}
+}
+
+func TestClusters(t *testing.T) {
+	for _, name := range fabric.Names() {
+		s, err := fabric.Open(name)
+		require.NoError(t, err)
+		machine, nodes := s.Machine, s.Nodes
+		if machine == "" {
+			machine, nodes = "dgx-h100", 100
+		}
+		text, err := topo.XML(machine)
+		require.NoError(t, err)
+		c, err := s.Cluster(text, machine, nodes, 0)
+		require.NoError(t, err)
+		var out bytes.Buffer
+		require.NoError(t, draw.Cluster(&out, c))
+		if dir := os.Getenv("PICTURES"); dir != "" {
+			require.NoError(t, os.WriteFile(dir+"/c-"+name+".svg", out.Bytes(), 0o600))
 		}
 	}
 }

@@ -72,7 +72,7 @@ func TestNVLinkDomain(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 2, c.Nodes)
 	assert.Equal(t, 144, c.Ranks())
-	assert.Equal(t, "18 x gb200x4 by NVLink", c.Machine.Name)
+	assert.Equal(t, "18-host gb200x4", c.Machine.Name)
 	assert.Equal(t, 8, c.Tiers()[0].Switches)
 	assert.Equal(t, 18, c.Tiers()[0].Down)
 	assert.Equal(t, 18, c.Tiers()[0].Up)

@@ -40,9 +40,9 @@ type Spec struct {
 }
 
 // Cluster joins machines on the fabric: nodes of them (0: as the file says, or
-// else one domain), of each domain of which the first gpus GPUs take part (0:
-// all). The machine is given by its NCCL topology XML, name standing for it in
-// errors; an NVLink domain of several is one machine of the cluster.
+// else one), of each of which the first gpus GPUs take part (0: all). A machine
+// is given by its NCCL topology XML, name standing for it in errors; where the
+// file has NVLink domains, one of them is one machine of the cluster.
 //
 // It fails where [topo.ReadXML] and [topo.NewCluster] do, for NETs that are not
 // on the file's rails, and for machines that do not fill their NVLink domains.
@@ -50,23 +50,18 @@ func (s *Spec) Cluster(machine []byte, name string, nodes, gpus int) (*topo.Clus
 	if nodes == 0 {
 		nodes = max(s.Nodes, 1)
 	}
-	system, err := topo.ReadXML(bytes.NewReader(machine), name)
+	hosts := min(s.Domain, nodes)
+	machine, err := s.Join(machine, name, nodes)
 	if err != nil {
 		return nil, err
 	}
-	if domain := min(s.Domain, nodes); domain > 1 {
-		if nodes%domain != 0 {
-			return nil, s.fail("nvlink-domain", fmt.Sprintf("%d machines do not fill NVLink domains of %d", nodes, domain))
-		}
-		text, err := topo.JoinNVLink(machine, domain)
-		if err != nil {
-			return nil, s.fail("nvlink-domain", err.Error())
-		}
-		joined := fmt.Sprintf("%d x %s by NVLink", domain, name)
-		if system, err = topo.ReadXML(bytes.NewReader(text), joined); err != nil {
-			return nil, err
-		}
-		nodes /= domain
+	if hosts > 1 {
+		name = fmt.Sprintf("%d-host %s", hosts, name)
+		nodes /= hosts
+	}
+	system, err := topo.ReadXML(bytes.NewReader(machine), name)
+	if err != nil {
+		return nil, err
 	}
 	f := s.Fabric
 	if s.rails != nil && nodes > 1 {
@@ -79,6 +74,26 @@ func (s *Spec) Cluster(machine []byte, name string, nodes, gpus int) (*topo.Clus
 		return nil, s.fail(fault.Part, fault.Reason)
 	}
 	return c, err
+}
+
+// Join returns the NCCL topology XML of one of the NVLink domains that so many
+// machines make: the machine's own where each is for itself.
+func (s *Spec) Join(machine []byte, name string, nodes int) ([]byte, error) {
+	hosts := min(s.Domain, nodes)
+	if hosts < 2 {
+		return machine, nil
+	}
+	if nodes%hosts != 0 {
+		return nil, s.fail("nvlink-domain", fmt.Sprintf("%d machines do not fill NVLink domains of %d", nodes, hosts))
+	}
+	if _, err := topo.ReadXML(bytes.NewReader(machine), name); err != nil {
+		return nil, err
+	}
+	text, err := topo.JoinNVLink(machine, hosts)
+	if err != nil {
+		return nil, s.fail("nvlink-domain", err.Error())
+	}
+	return text, nil
 }
 
 // place finds the rail of each NET of a machine by its name.

@@ -33,7 +33,7 @@ func Cluster(w io.Writer, c *topo.Cluster) error {
 	bottom := top + len(p.tiers)*(tierDepth+tierGap) + nodeDepth
 	entries := p.legend()
 	height := bottom + margin + legend(nil, entries, 0, 0, width-2*margin) + margin/2
-	title := fmt.Sprintf("%d x %s on %s", c.Nodes, c.Machine.Name, c.Fabric.Name)
+	title := fmt.Sprintf("%d x %s on %s", c.Nodes, shortName(c.Machine.Name), shortName(c.Fabric.Name))
 	pic := newCanvas(width, height, title)
 	pic.writeLeft(margin, margin+14, 22, title, bold)
 	pic.writeLeft(margin, margin+36, 13, p.summary(), "fill:#555555")
@@ -311,7 +311,7 @@ func (p *plan) drawLabels(c *canvas) {
 		y += tierDepth + tierGap
 	}
 	c.writeLeft(margin, y+22, 14, count(p.cluster.Nodes, "machine"), bold)
-	c.writeLeft(margin, y+39, 11, fit30(p.cluster.Machine.Name), "fill:#555555")
+	c.writeLeft(margin, y+39, 11, shortName(p.cluster.Machine.Name), "fill:#555555")
 }
 
 // switches counts switches in English.
@@ -326,13 +326,6 @@ func switches(n int, name string) string {
 }
 
 func round(v float64) float64 { return float64(int(v*10+0.5)) / 10 }
-
-func fit30(name string) string {
-	if r := []rune(name); len(r) > 34 {
-		return string(r[:33]) + "…"
-	}
-	return name
-}
 
 func (p *plan) summary() string {
 	c := p.cluster

@@ -156,6 +156,9 @@ func (l *layout) grow(node int, seen map[int]bool) *tree {
 	for _, b := range below {
 		seen[b] = true
 		kid := l.grow(b, seen)
+		if l.s.Nodes[b].Type == topo.NIC && len(kid.ports) == 0 {
+			continue
+		}
 		ports += len(kid.ports)
 		t.kids = append(t.kids, kid)
 	}

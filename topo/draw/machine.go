@@ -13,6 +13,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strings"
 
@@ -59,8 +60,8 @@ func Machine(w io.Writer, s *topo.System, routes ...Route) error {
 	if len(routes) > 0 {
 		height += legend(nil, routeEntries, 0, 0, inner)
 	}
-	c := newCanvas(width, height, s.Name)
-	c.writeLeft(margin, margin+14, 22, s.Name, bold)
+	c := newCanvas(width, height, shortName(s.Name))
+	c.writeLeft(margin, margin+14, 22, shortName(s.Name), bold)
 	c.writeLeft(margin, margin+36, 13, summary(s), "fill:#555555")
 	c.Translate(offset, 0)
 	l.drawHosts(c)
@@ -87,6 +88,9 @@ func summary(s *topo.System) string {
 	}
 	return strings.Join(append(parts, count(len(s.NETs), "network port")), ", ")
 }
+
+// shortName leaves the folder out of a machine's or fabric's name.
+func shortName(name string) string { return path.Base(strings.ReplaceAll(name, `\`, "/")) }
 
 func count(n int, what string) string {
 	if n != 1 {
@@ -190,9 +194,7 @@ func (l *layout) drawLinks(c *canvas, faint bool) {
 		case link.Type == topo.LinkC2C && to.y > from.y:
 			c.Line(to.centre()+8, from.bottom(), to.centre()+8, to.y, style)
 		case link.Type == topo.LinkNET && s.Nodes[link.To].Type == topo.NET:
-			if to.bottom() == l.rowOf(link.To).devices+cellDepth {
-				c.Line(to.centre(), to.bottom(), to.centre(), to.bottom()+stubDepth, style)
-			}
+			c.Line(to.centre(), to.bottom(), to.centre(), l.rowOf(link.To).below, style)
 		}
 	}
 	for _, a := range l.arcs() {
@@ -260,6 +262,9 @@ func (l *layout) drawTree(c *canvas, t *tree) {
 		c.frame(b, switchFill, grey, "PCI switch", "")
 	case topo.GPU:
 		c.frame(b, gpuFill, green, fmt.Sprintf("GPU %d", slices.Index(l.s.GPUs, t.node)), shortBus(n.Name))
+	}
+	if len(t.ports) > 1 {
+		c.Roundrect(b.x-3, b.y-3, b.w+6, b.h+6, 6, 6, "fill:white;stroke:"+blue+";stroke-width:1")
 	}
 	for _, net := range t.ports {
 		rate := l.s.Links[l.s.Nodes[net].Out[0]].Rate

@@ -112,13 +112,15 @@ func assign(l *layout, routes []Route) *lanes {
 // sideOf tells where a hop runs.
 func (a *lanes) sideOf(h hop) side {
 	s := a.layout.s
-	if s.Nodes[h.from].Type == topo.GPU && s.Nodes[h.to].Type == topo.GPU && s.Path(h.from, h.to).Type == topo.PathNVL {
-		if s.NVS < 0 {
-			return along
-		}
+	p := s.Path(h.from, h.to)
+	switch {
+	case s.Nodes[h.from].Type != topo.GPU || s.Nodes[h.to].Type != topo.GPU || p.Type != topo.PathNVL:
+		return above
+	case len(p.Links) == 1:
+		return along
+	default:
 		return below
 	}
-	return above
 }
 
 func (a *lanes) length(h hop) int {
@@ -162,46 +164,45 @@ func (a *lanes) take(k rowSide, base map[rowSide]int, x1, x2 int) int {
 // depth is how much room the lanes of a row take.
 func (a *lanes) depth(row int, s side) int { return laneDepth * a.count[rowSide{row, s}] }
 
-// draw draws all hops, the last routes' first.
+// draw draws all hops, the last routes' first, with arrows where they end.
 func (a *lanes) draw(c *canvas) {
 	arcs := a.layout.arcs()
-	for i := len(a.hops) - 1; i >= 0; i-- {
-		h := a.hops[i]
+	for _, h := range slices.Backward(a.hops) {
+		up := 1 // or -1, where the arrow points down
 		var path string
-		x, y, up := 0, 0, true // where the arrow ends
-		switch h.side {
-		case along:
+		var x, y int
+		if h.side == along {
 			path, x, y = a.alongArc(h, arcs)
-			if path == "" {
-				continue
-			}
-		default:
+		} else {
 			path, x, y = a.overLanes(h)
-			up = h.side == below
 		}
+		if h.side == above {
+			up = -1
+		}
+		colour := routeColour(h.route)
 		c.Path(path, stroke("white", routeWidth+2.5, "stroke-linejoin:round"))
-		c.Path(path, stroke(routeColour(h.route), routeWidth, "stroke-linejoin:round"))
-		tip := y - 1
-		if !up {
-			tip = y + 1
-		}
-		base := tip + 8
-		if !up {
-			base = tip - 8
-		}
-		c.Polygon([]int{x, x - 5, x + 5}, []int{tip, base, base}, "fill:"+routeColour(h.route))
+		c.Path(path, stroke(colour, routeWidth, "stroke-linejoin:round"))
+		c.Polygon([]int{x, x - 5, x + 5}, []int{y - up, y + 7*up, y + 7*up}, "fill:"+colour)
 	}
 	for i, r := range a.routes {
 		if len(r.Nodes) > 1 && !r.Closed {
-			first := hop{route: i, from: r.Nodes[0], to: r.Nodes[1]}
-			b := a.layout.boxes[first.from]
-			y := b.bottom() + 3
-			if a.sideOf(first) == above {
-				y = b.y - 3
-			}
-			c.Circle(a.out(first), y, 4, "fill:"+routeColour(i))
+			x, y := a.start(hop{route: i, from: r.Nodes[0], to: r.Nodes[1]}, arcs)
+			c.Circle(x, y, 4, "fill:"+routeColour(i))
 		}
 	}
+}
+
+// start is where the first hop of a route leaves its device.
+func (a *lanes) start(h hop, arcs []arc) (x, y int) {
+	b := a.layout.boxes[h.from]
+	switch a.sideOf(h) {
+	case above:
+		return a.out(h), b.y - 3
+	case along:
+		_, x, y := a.alongArc(hop{from: h.to, to: h.from}, arcs)
+		return x, y + 3
+	}
+	return a.out(h), b.bottom() + 3
 }
 
 // overLanes is the way of a hop from a device to its lane and on to the other.
@@ -225,13 +226,12 @@ func (a *lanes) overLanes(h hop) (path string, x, y int) {
 
 // alongArc is the way of a hop on the NVLink of a mesh.
 func (a *lanes) alongArc(h hop, arcs []arc) (path string, x, y int) {
-	for _, r := range arcs {
-		if r.a == h.from && r.b == h.to {
-			return r.path(5 * (h.route % 5)), r.x2, r.y
-		}
-		if r.b == h.from && r.a == h.to {
-			return r.path(5 * (h.route % 5)), r.x1, r.y
-		}
+	i := slices.IndexFunc(arcs, func(r arc) bool {
+		return (r.a == h.from && r.b == h.to) || (r.b == h.from && r.a == h.to)
+	})
+	r := arcs[i]
+	if x = r.x1; r.a == h.from {
+		x = r.x2
 	}
-	return "", 0, 0
+	return r.path(5 * (h.route % 5)), x, r.y
 }

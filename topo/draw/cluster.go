@@ -102,11 +102,7 @@ func (p *plan) choose() {
 			continue
 		}
 		first := u * leaf.Nodes
-		b := block{group: u, first: first, rail: -1, gap: gap}
-		for _, n := range elide(min(leaf.Nodes, c.Nodes-first), perUnit) {
-			b.members = append(b.members, n)
-		}
-		p.units = append(p.units, b)
+		p.units = append(p.units, block{group: u, first: first, rail: -1, gap: gap, members: elide(min(leaf.Nodes, c.Nodes-first), perUnit)})
 		gap = false
 	}
 	for _, t := range p.tiers {
@@ -117,10 +113,6 @@ func (p *plan) choose() {
 // groups lists the groups of a tier that are above the machines drawn.
 func (p *plan) groups(t topo.Tier) []block {
 	var list []block
-	var rails []int
-	for _, r := range elide(t.Rails, maxShown) {
-		rails = append(rails, r)
-	}
 	last := -1
 	for _, u := range p.units {
 		part := u.first / t.Nodes
@@ -129,7 +121,7 @@ func (p *plan) groups(t topo.Tier) []block {
 		}
 		gap := last >= 0 && part > last+1
 		last = part
-		for _, r := range rails {
+		for _, r := range elide(t.Rails, maxShown) {
 			if r < 0 {
 				gap = true
 				continue

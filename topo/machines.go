@@ -57,6 +57,9 @@ func (e UnknownMachineError) Error() string {
 // name ends in .xml or has a slash. The error is an [UnknownMachineError] or
 // [ReadFile]'s.
 func Open(name string) (*System, error) {
+	if isFile(name) {
+		return ReadFile(name)
+	}
 	text, err := XML(name)
 	if err != nil {
 		return nil, err
@@ -64,10 +67,23 @@ func Open(name string) (*System, error) {
 	return ReadXML(bytes.NewReader(text), name)
 }
 
+func isFile(name string) bool {
+	return strings.HasSuffix(name, ".xml") || strings.ContainsAny(name, `/\`)
+}
+
+// maxText is where [XML] stops reading a file, which is then too large for
+// [ReadXML], too.
+const maxText = 8 << 20
+
 // XML returns the text of the file that [Open] reads.
 func XML(name string) ([]byte, error) {
-	if strings.HasSuffix(name, ".xml") || strings.ContainsAny(name, `/\`) {
-		return readLimited(name)
+	if isFile(name) {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return io.ReadAll(io.LimitReader(f, maxText))
 	}
 	file := name
 	if of, found := aliases[name]; found {
@@ -78,16 +94,6 @@ func XML(name string) ([]byte, error) {
 		return nil, UnknownMachineError(name)
 	}
 	return text, nil
-}
-
-// readLimited reads no more of a file than it takes to see that it is too large.
-func readLimited(file string) ([]byte, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 }
 
 // About returns what the comment at the head of a built-in machine's file says:

@@ -173,7 +173,10 @@ func (l *layout) drawHosts(c *canvas) {
 // GPUs back behind routes.
 func (l *layout) drawLinks(c *canvas, faint bool) {
 	s := l.s
-	for _, link := range s.Links {
+	links := slices.SortedFunc(slices.Values(s.Links), func(a, b topo.Link) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+	})
+	for _, link := range links {
 		from, to := l.boxes[link.From], l.boxes[link.To]
 		width := linkWidth(link.Rate)
 		if isOnDie(link) {

@@ -208,3 +208,25 @@ func ExampleMachine() {
 	fmt.Println(strings.Count(picture.String(), "<polygon"), "arrows")
 	// Output: 9 arrows
 }
+
+// Whatever machine can be read can be drawn.
+func FuzzMachine(f *testing.F) {
+	for _, name := range topo.Machines() {
+		text, err := topo.XML(name)
+		require.NoError(f, err)
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		s, err := topo.ReadXML(bytes.NewReader(text), "f")
+		if err != nil {
+			return
+		}
+		for d := xml.NewDecoder(strings.NewReader(machine(t, s, draw.Route{Label: "ring", Nodes: s.GPUs, Closed: true}))); ; {
+			if _, err := d.Token(); errors.Is(err, io.EOF) {
+				return
+			} else {
+				require.NoError(t, err)
+			}
+		}
+	})
+}

@@ -27,14 +27,18 @@ func (l *layout) arcs() []arc {
 	ends := map[int][]int{} // of each GPU, the links by peer
 	var list []arc
 	for _, link := range s.Links {
-		a, b := l.boxes[link.From], l.boxes[link.To]
-		if link.Type != topo.LinkNVL || s.Nodes[link.From].Type != topo.GPU || s.Nodes[link.To].Type != topo.GPU {
+		from, to := link.From, link.To
+		known := slices.Contains(ends[from], to) // by the link the other way
+		if known || link.Type != topo.LinkNVL || s.Nodes[from].Type != topo.GPU || s.Nodes[to].Type != topo.GPU {
 			continue
 		}
-		ends[link.From] = append(ends[link.From], link.To)
-		if a.x < b.x || (a.x == b.x && a.y < b.y) {
-			list = append(list, arc{a: link.From, b: link.To, y: a.bottom(), sag: 26 + (b.x-a.x)/7, rate: link.Rate})
+		ends[from] = append(ends[from], to)
+		ends[to] = append(ends[to], from)
+		if l.boxes[from].x > l.boxes[to].x {
+			from, to = to, from
 		}
+		a, b := l.boxes[from], l.boxes[to]
+		list = append(list, arc{a: from, b: to, y: a.bottom(), sag: 26 + (b.x-a.x)/7, rate: link.Rate})
 	}
 	for gpu, peers := range ends {
 		x := l.boxes[gpu].x

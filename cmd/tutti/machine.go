@@ -107,8 +107,8 @@ func nicRates(list []string) ([]smi.NICRate, error) {
 // clusterFlags say which cluster is meant: machines on a fabric.
 type clusterFlags struct {
 	machineFlags
-	nodes  int
-	fabric string
+	nodes, gpus int
+	fabric      string
 }
 
 const defaultFabric = "rail-optimised"
@@ -117,6 +117,7 @@ func (f *clusterFlags) register(c *cobra.Command) {
 	f.machineFlags.register(c)
 	flags := c.Flags()
 	flags.IntVar(&f.nodes, "nodes", 0, "how many such machines (default as the fabric says, or 1)")
+	flags.IntVarP(&f.gpus, "gpus", "g", 0, "use the first N GPUs of each machine (default all)")
 	flags.StringVar(&f.fabric, "fabric", defaultFabric, "how they are joined: a built-in fabric (tutti topo fabric) or a FILE.yaml")
 	complete(c, "fabric", fabric.Names())
 }
@@ -154,7 +155,10 @@ func (f *clusterFlags) open(c *cobra.Command) (*view, error) {
 	if v.xml, v.assumed, err = f.xml(c); err != nil {
 		return nil, err
 	}
-	if v.Cluster, err = spec.Cluster(v.xml, f.machine, nodes, 0); err != nil {
+	if v.Cluster, err = spec.Cluster(v.xml, f.machine, nodes, f.gpus); err != nil {
+		if f.gpus != 0 {
+			err = usage(fmt.Errorf("--gpus %d: %w", f.gpus, err))
+		}
 		return nil, err
 	}
 	v.xml, err = spec.Join(v.xml, f.machine, nodes)

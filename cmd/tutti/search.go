@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,8 +16,7 @@ import (
 
 // searchFlags are the flags of tutti search, as they were given.
 type searchFlags struct {
-	machine             string
-	nodes, gpus         int
+	clusterFlags
 	nvls, collnet       bool
 	format, ranks       string
 	json                bool
@@ -51,10 +49,8 @@ can drive NCCL (NCCL_GRAPH_FILE) and the reverse (NCCL_GRAPH_DUMP_FILE).`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
+	f.clusterFlags.register(c)
 	flags := c.Flags()
-	flags.StringVar(&f.machine, "machine", defaultMachine, "a built-in machine ("+strings.Join(topo.Machines(), ", ")+") or an NCCL topology FILE.xml")
-	flags.IntVar(&f.nodes, "nodes", 1, "how many such machines")
-	flags.IntVarP(&f.gpus, "gpus", "g", 0, "use the first N GPUs of each machine (default all)")
 	flags.BoolVar(&f.nvls, "nvls", true, "look for NVLS heads, as NCCL does unless NCCL_NVLS_ENABLE=0")
 	flags.BoolVar(&f.collnet, "collnet", false, "look for CollNet graphs, as NCCL does with NCCL_COLLNET_ENABLE=1")
 	flags.StringVar(&f.format, "format", formatTable, "table; nccl, as NCCL logs it; xml, as its graph files; json")
@@ -62,7 +58,6 @@ can drive NCCL (NCCL_GRAPH_FILE) and the reverse (NCCL_GRAPH_DUMP_FILE).`,
 	flags.BoolVar(&f.json, "json", false, "the same as --format json")
 	flags.StringVar(&f.graphFile, "graph-file", "", "take the graphs in this file and search for the others only (NCCL_GRAPH_FILE)")
 	flags.StringVar(&f.dumpFile, "graph-dump-file", "", "write the graphs to this file, too (NCCL_GRAPH_DUMP_FILE)")
-	complete(c, "machine", topo.Machines())
 	complete(c, "format", searchFormats)
 	complete(c, "ranks", []string{"all"})
 	return c
@@ -124,15 +119,11 @@ func (f *searchFlags) cluster(c *cobra.Command) (*topo.Cluster, error) {
 	if f.ranks != "" && f.format != formatNCCL && f.format != formatJSON {
 		return nil, usage(fmt.Errorf("--ranks is for --format %s and --json, not for %s", formatNCCL, f.format))
 	}
-	machine, err := topo.Open(f.machine)
-	if errors.As(err, new(topo.UnknownMachineError)) {
-		err = usage(fmt.Errorf("--machine: %w", err))
-	}
+	v, err := f.open(c)
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := topo.NewCluster(machine, f.nodes, f.gpus, topo.RailOptimised)
-	return cluster, usage(err)
+	return v.Cluster, nil
 }
 
 func readGraphs(file string, c *topo.Cluster) (*search.Graphs, error) {

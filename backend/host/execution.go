@@ -49,12 +49,12 @@ type worker struct {
 	state          atomic.Int32
 }
 
-// The states of a worker. Who has something for one that is parked puts it on a
-// stack; one that is busy is called, so that it looks again before it parks.
+// The states of a worker that does not wait; that of one which does is the
+// number of the connection. One that is busy is called when it may have what it
+// looked for, so that it looks again before it waits.
 const (
-	parked int32 = iota
-	busy         // on a stack, or with a hand
-	called
+	busy   int32 = -1 - iota // on a stack, or with a hand
+	called                   // and so
 )
 
 func newExecution(s schedule.Schedule, hands int) (*execution, error) {
@@ -181,26 +181,19 @@ func (x *execution) once(ctx context.Context) error {
 	}
 	for i := range x.workers {
 		if w := &x.workers[i]; w.next < w.Steps {
-			return fmt.Errorf("deadlock: %v waits for ever %s", w, x.lacks(w))
+			return fmt.Errorf("deadlock: %v waits for ever %s", w, x.why(w))
 		}
 	}
 	return nil
 }
 
-// lacks tells what a worker waits for.
-func (x *execution) lacks(w *worker) string {
-	s := x.schedule.Step(w.number, w.next)
-	for port := range s.Recv.All() {
-		if c := &x.connections[w.In[port]]; !c.has(w.received[port]) {
-			return fmt.Sprintf("for an item from worker %v", c.From)
-		}
+// why tells what a worker waits for.
+func (x *execution) why(w *worker) string {
+	c := &x.connections[w.state.Load()]
+	if slices.Contains(c.To, w.number) {
+		return fmt.Sprintf("for an item from worker %v", c.From)
 	}
-	for port := range s.Send.All() {
-		if c := &x.connections[w.Out[port]]; !c.takes(w.sent[port]) {
-			return fmt.Sprintf("for a free slot to worker %v, of %d", c.To, c.Slots)
-		}
-	}
-	return "although it need not"
+	return fmt.Sprintf("for one of %d slots to worker %v", c.Slots, c.To)
 }
 
 func (x *execution) fail(err error) {

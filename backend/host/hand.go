@@ -34,9 +34,9 @@ func (h *hand) work(number int) {
 func (h *hand) advance(w *worker) {
 	for w.next < w.Steps && !h.stop.Load() {
 		s := h.schedule.Step(w.number, w.next)
-		if h.lacking(w, &s) {
-			if w.state.CompareAndSwap(busy, parked) {
-				return // whoever has what it lacks may have it already
+		if c, lacks := h.lacks(w, &s); lacks {
+			if w.state.CompareAndSwap(busy, int32(c)) {
+				return // another hand may have the worker already
 			}
 			w.state.Store(busy)
 			continue
@@ -55,19 +55,20 @@ func (h *hand) advance(w *worker) {
 	}
 }
 
-// lacking tells whether a step has to wait for an item or a slot.
-func (h *hand) lacking(w *worker, s *schedule.Step) bool {
+// lacks returns the connection, if any, that a step has to wait for: for an
+// item or a slot.
+func (h *hand) lacks(w *worker, s *schedule.Step) (connection int, lacks bool) {
 	for port := range s.Recv.All() {
-		if !h.connections[w.In[port]].has(w.received[port]) {
-			return true
+		if c := w.In[port]; !h.connections[c].has(w.received[port]) {
+			return c, true
 		}
 	}
 	for port := range s.Send.All() {
-		if !h.connections[w.Out[port]].takes(w.sent[port]) {
-			return true
+		if c := w.Out[port]; !h.connections[c].takes(w.sent[port]) {
+			return c, true
 		}
 	}
-	return false
+	return 0, false
 }
 
 // step carries out a step that has all it needs.
@@ -76,30 +77,31 @@ func (h *hand) step(w *worker, s *schedule.Step) error {
 		return err
 	}
 	for port := range s.Recv.All() {
-		if c := &h.connections[w.In[port]]; c.take(w.received[port], &h.pool) {
-			h.call(c.From)
+		if c := w.In[port]; h.connections[c].take(w.received[port], &h.pool) {
+			h.call(h.connections[c].From, c)
 		}
 		w.received[port]++
 	}
 	for port := range s.Send.All() {
-		if c := &h.connections[w.Out[port]]; c.commit(w.sent[port]) {
-			h.call(c.To)
+		if c := w.Out[port]; h.connections[c].commit(w.sent[port]) {
+			h.call(h.connections[c].To, c)
 		}
 		w.sent[port]++
 	}
 	return nil
 }
 
-// call makes workers ready that may have waited.
-func (h *hand) call(workers []int) {
+// call makes workers ready that wait for a connection.
+func (h *hand) call(workers []int, connection int) {
 	for _, id := range workers {
 		state := &h.workers[id].state
-		for !state.CompareAndSwap(busy, called) {
-			if state.CompareAndSwap(parked, busy) {
+		for {
+			now := state.Load()
+			if now == int32(connection) && state.CompareAndSwap(now, busy) {
 				h.ready = append(h.ready, int32(id))
 				break
 			}
-			if state.Load() == called {
+			if now != int32(connection) && (now != busy || state.CompareAndSwap(busy, called)) {
 				break
 			}
 		}

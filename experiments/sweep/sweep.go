@@ -59,9 +59,6 @@ func (j Job) Task() schedule.Task { return j.schedule.Task() }
 // out, each with a note that says why. It fails for a cluster that cannot be
 // and when no case is left.
 func (s Study) Jobs() (jobs []Job, notes []string, err error) {
-	if err := schedule.Known(s.Collective); err != nil {
-		return nil, nil, err
-	}
 	for _, nodes := range s.Nodes {
 		c, err := topo.NewCluster(s.Machine, nodes, s.GPUs, topo.RailOptimised)
 		if err != nil {
@@ -90,8 +87,8 @@ func (s Study) on(c *topo.Cluster) (jobs []Job, notes []string) {
 			for _, size := range s.Sizes {
 				t := schedule.Task{
 					Collective: s.Collective, Algorithm: a, Protocol: p, Datatype: s.Datatype, Redop: s.Redop,
-					Count: int64(size / s.Datatype.Size()), Channels: s.Channels, Ranks: c.Ranks(), Nodes: c.Nodes,
-				}
+					Channels: s.Channels, Ranks: c.Ranks(), Nodes: c.Nodes,
+				}.Sized(size)
 				if t.Algorithm == auto {
 					t.Algorithm = tuned.Algorithm(size)
 				}

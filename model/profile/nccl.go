@@ -14,7 +14,7 @@ const (
 )
 
 const (
-	algorithms = int(model.NVLSTree) + 1
+	algorithms = int(model.P2P) + 1
 	protocols  = int(model.Simple) + 1
 )
 
@@ -27,8 +27,6 @@ var (
 	NCCLBase = [algorithms][protocols]float64{
 		{6.6, 14, 8.4},
 		{6.8, 14, 8.4},
-		{0, 0, 0},
-		{0, 0, 0},
 	}
 
 	// NCCLHop is the cost of each hop (hwLat).

@@ -115,5 +115,12 @@ func ForGPU(sm int) *Profile {
 		whole := units.FromMicroseconds(NCCLHop[HopNVLink][a][model.Simple]) - p.Base[a][model.Simple]
 		p.Handover[HopNVLink][a][model.Simple] = (whole-3*simpleOverhead)/2 - 2*nvlinkLatency
 	}
+	// Of what NCCL has no figures for, each hop is one like a ring's.
+	for a := int(model.CollNet); a < algorithms; a++ {
+		p.Base[a] = p.Base[model.Ring]
+		for h := range hops {
+			p.Handover[h][a] = p.Handover[h][model.Ring]
+		}
+	}
 	return p
 }

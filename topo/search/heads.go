@@ -28,6 +28,16 @@ func (h *Heads) Heads() int { return len(h.graph.Channels) }
 // GPU returns which GPU of each machine is the given head.
 func (h *Heads) GPU(head int) int { return h.graph.Channels[head].GPUs[0] }
 
+// Of returns which head a rank is, or -1.
+func (h *Heads) Of(rank int) int {
+	for head, ch := range h.graph.Channels {
+		if ch.GPUs[0] == rank%h.k {
+			return head
+		}
+	}
+	return -1
+}
+
 // NET returns the port of a head, or -1 within one machine.
 func (h *Heads) NET(head int) int { return h.graph.Channels[head].In }
 

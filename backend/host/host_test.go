@@ -45,9 +45,10 @@ func wrong(t require.TestingT, s schedule.Schedule, hands int, seed uint64) int6
 // says.
 func TestRandomSchedulesComputeTheReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
+		algorithm := rapid.SampledFrom(model.Algorithms()).Draw(t, "algorithm")
 		task := schedule.Task{
-			Collective: model.Collective(rapid.IntRange(0, int(model.Exchange)).Draw(t, "collective")),
-			Algorithm:  rapid.SampledFrom(model.Algorithms()).Draw(t, "algorithm"),
+			Algorithm:  algorithm,
+			Collective: rapid.SampledFrom(algorithm.Collectives()).Draw(t, "collective"),
 			Datatype:   model.Datatype(rapid.IntRange(0, int(model.BFloat16)).Draw(t, "datatype")),
 			Redop:      model.Redop(rapid.IntRange(0, int(model.Avg)).Draw(t, "operation")),
 			Count:      rapid.OneOf(rapid.Int64Range(0, 70), rapid.Int64Range(0, 1<<18)).Draw(t, "count"),
@@ -55,7 +56,7 @@ func TestRandomSchedulesComputeTheReference(t *testing.T) {
 			Channels:   rapid.IntRange(1, 4).Draw(t, "channels"),
 			Nodes:      rapid.IntRange(1, 3).Draw(t, "nodes"),
 		}
-		task.Protocol = rapid.SampledFrom(task.Algorithm.Protocols()).Draw(t, "protocol")
+		task.Protocol = rapid.SampledFrom(algorithm.Protocols()).Draw(t, "protocol")
 		gpus := rapid.IntRange(1, 8).Draw(t, "GPUs")
 		task.Root = rapid.IntRange(0, task.Nodes*gpus-1).Draw(t, "root")
 		s, err := build(task, gpus)

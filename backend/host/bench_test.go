@@ -2,10 +2,7 @@ package host_test
 
 import (
 	"context"
-	"runtime"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -45,36 +42,11 @@ func BenchmarkAllReduce(b *testing.B) {
 				took += once
 			}
 			moved := e.(interface{ Moved() units.Bytes }).Moved() * units.Bytes(b.N)
-			rate, plain := moved.Over(took), copyAndAdd(size)
+			rate, plain := moved.Over(took), host.CopyAndAdd(size)
 			b.ReportMetric(float64(rate/units.GBps), "GB/s")
 			b.ReportMetric(float64(plain/units.GBps), "copy-and-add-GB/s")
 			b.ReportMetric(float64(rate/plain), "share")
 			b.ReportMetric(0, "ns/op")
 		})
 	}
-}
-
-// copyAndAdd returns the rate at which all cores together write the sums of two
-// arrays to a third: two reads and a write for each element.
-func copyAndAdd(size units.Bytes) units.Rate {
-	n := int(size / 4)
-	a, c, to := make([]float32, n), make([]float32, n), make([]float32, n)
-	var best units.Rate
-	for range 4 { // the first touches the memory
-		start := time.Now()
-		var group sync.WaitGroup
-		cores := runtime.GOMAXPROCS(0)
-		for core := range cores {
-			from, until := n*core/cores, n*(core+1)/cores
-			group.Go(func() {
-				to, a, c := to[from:until], a[from:until], c[from:until]
-				for i := range to {
-					to[i] = a[i] + c[i]
-				}
-			})
-		}
-		group.Wait()
-		best = max(best, (3 * size).Over(units.Time(time.Since(start))*units.Nanosecond))
-	}
-	return best
 }

@@ -30,7 +30,7 @@ type execution struct {
 	hands       []hand
 	crew        *crew
 	pool        pool
-	moved       int64       // bytes, by the last Run
+	moved       int64       // bytes, by the last collective
 	stop        atomic.Bool // the run was given up
 	failed      struct {
 		sync.Once
@@ -63,9 +63,8 @@ func newExecution(s schedule.Schedule, hands int) (*execution, error) {
 		schedule: s, task: t, size: int64(t.Datatype.Size()), fold: newFold(t), buffers: make([][2][]byte, t.Ranks),
 		workers: make([]worker, s.Workers()), connections: make([]connection, s.Connections()), hands: make([]hand, hands), crew: newCrew(hands),
 	}
-	reduces := t.Collective == model.AllReduce || t.Collective == model.ReduceScatter || t.Collective == model.Reduce
-	x.average = reduces && t.Redop == model.Avg
-	x.inputStays = !t.InPlace || !reduces // what is only moved is equal wherever it is
+	x.average = t.Collective.Reduces() && t.Redop == model.Avg
+	x.inputStays = !t.InPlace || !t.Collective.Reduces() // what is only moved is equal wherever it is
 	for rank := range x.buffers {
 		in, out := t.Input(rank).Len()*x.size, t.Output(rank).Len()*x.size
 		if a, b, together := backend.Overlap(t, rank); together {
@@ -148,14 +147,13 @@ func (x *execution) Run(ctx context.Context, times int) (units.Time, error) {
 		x.crew.giveUp()
 	})
 	defer release()
-	x.moved = 0
 	start := time.Now()
 	for range times {
 		if err := x.once(ctx); err != nil {
 			return 0, err
 		}
 	}
-	return units.Time(time.Since(start).Nanoseconds()) * units.Nanosecond / units.Time(max(1, times)), nil
+	return since(start) / units.Time(max(1, times)), nil
 }
 
 // once carries out the collective.
@@ -170,6 +168,7 @@ func (x *execution) once(ctx context.Context) error {
 		group.Go(func() { x.hands[i].work(i) })
 	}
 	group.Wait()
+	x.moved = 0
 	for i := range x.hands {
 		x.moved += x.hands[i].moved
 	}
@@ -202,8 +201,7 @@ func (x *execution) fail(err error) {
 	x.crew.giveUp()
 }
 
-// Moved returns the bytes that the last Run read and wrote, all its times
-// together.
+// Moved returns the bytes that the last collective read and wrote.
 func (x *execution) Moved() units.Bytes { return units.Bytes(x.moved) }
 
 // Close implements [backend.Execution]. It hands large buffers back to the

@@ -164,3 +164,12 @@ func (f *clusterFlags) open(c *cobra.Command) (*view, error) {
 	v.xml, err = spec.Join(v.xml, f.machine, nodes)
 	return v, err
 }
+
+// cluster is open for those who want the cluster alone.
+func (f *clusterFlags) cluster(c *cobra.Command) (*topo.Cluster, error) {
+	v, err := f.open(c)
+	if err != nil {
+		return nil, err
+	}
+	return v.Cluster, nil
+}

@@ -119,11 +119,7 @@ func (f *searchFlags) cluster(c *cobra.Command) (*topo.Cluster, error) {
 	if f.ranks != "" && f.format != formatNCCL && f.format != formatJSON {
 		return nil, usage(fmt.Errorf("--ranks is for --format %s and --json, not for %s", formatNCCL, f.format))
 	}
-	v, err := f.open(c)
-	if err != nil {
-		return nil, err
-	}
-	return v.Cluster, nil
+	return f.clusterFlags.cluster(c)
 }
 
 func readGraphs(file string, c *topo.Cluster) (*search.Graphs, error) {

@@ -54,12 +54,12 @@ func (f *tuneFlags) run(c *cobra.Command) error {
 	if f.as != "nccl" {
 		return usage(fmt.Errorf("--as %s: want nccl", f.as))
 	}
-	cluster, err := f.open(c)
+	cluster, err := f.cluster(c)
 	if err != nil {
 		return err
 	}
-	graphs := search.Find(cluster.Cluster, search.Options{NoNVLS: f.noNVLS})
-	m, err := nccl.New(nccl.Describe(cluster.Cluster, graphs), f.settings)
+	graphs := search.Find(cluster, search.Options{NoNVLS: f.noNVLS})
+	m, err := nccl.New(nccl.Describe(cluster, graphs), f.settings)
 	if err != nil {
 		return usage(err)
 	}

@@ -105,7 +105,7 @@ func check(t Task) error {
 		return fmt.Errorf("%v does not run over %v: want %s", t.Algorithm, t.Protocol, either(t.Algorithm.Protocols()))
 	case t.Root < 0 || t.Root >= t.Ranks:
 		return fmt.Errorf("root %d is no rank: want one of 0 to %d", t.Root, t.Ranks-1)
-	case t.InPlace && !t.canOverlap():
+	case t.InPlace && !t.CanOverlap():
 		return fmt.Errorf("%v cannot be in place", t.Collective)
 	default:
 		return nil

@@ -99,6 +99,7 @@ type connection struct {
 	mover              mover
 	remote             bool // through the network
 	alone              bool // on its links, which have been merged into one
+	fetched            bool // by the reader, from the writer's input
 	direct             bool // the writer can reach the reader's output
 	streams            bool // the data carries flags: it can be read while it is written
 }
@@ -117,7 +118,7 @@ const (
 )
 
 // readers tells whether it is the readers that move the items over the links.
-func (n *connection) readers() bool { return n.kind == uint8(schedule.Reduction) }
+func (n *connection) readers() bool { return n.kind == uint8(schedule.Reduction) || n.fetched }
 
 // way is what the ways of connections over wires of the same kinds have in
 // common.
@@ -188,8 +189,9 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 		n.firstEnd, n.from = int32(len(x.ends)), x.addEnds(described.From)
 		n.to = x.addEnds(described.To)
 		beside := described.Kind == schedule.PointToPoint && !n.remote
-		n.direct = beside && x.task.Protocol == model.Simple
-		n.streams = beside && x.task.Protocol != model.Simple
+		n.fetched = described.Storage == schedule.InInput
+		n.direct = described.Storage == schedule.InOutput || beside && !n.fetched && x.task.Protocol == model.Simple
+		n.streams = beside && described.Storage == schedule.Staged && x.task.Protocol != model.Simple
 		over := way{arrival: latency + p.Handover[hop][x.task.Algorithm][x.task.Protocol], credit: latency}
 		if _, known := ways[over]; !known {
 			ways[over] = uint16(len(x.ways))

@@ -193,15 +193,21 @@ func (x *simulation) end(id int32) {
 		switch {
 		case at < o.sends:
 			x.take(n, p.connection, s, w.ready)
-		case n.remote && n.alone:
+		case n.remote && n.alone && n.from == 1:
 			l := &x.links[x.routes[n.firstLink].link]
 			l.asOf = max(l.asOf, w.ready) + x.crossed(n, u.wire)
 			n.staged++
 			x.put(n, p.connection, s, l.asOf)
 		case n.remote:
-			s.last, s.ready = int64(u.wire), w.ready
+			if s.left == n.from {
+				s.ready = 0
+			}
+			s.last, s.ready = int64(u.wire), max(s.ready, w.ready)
+			if s.left--; s.left > 0 {
+				continue
+			}
 			if n.staged++; n.staged == n.put+1 {
-				x.queue.Push(w.ready, int32(len(x.workers))+p.connection)
+				x.queue.Push(s.ready, int32(len(x.workers))+p.connection)
 			}
 		case n.streams:
 			s.last = int64(w.ready + x.ways[n.way].arrival)
@@ -284,7 +290,7 @@ func (x *simulation) crossed(n *connection, size units.Bytes) units.Time {
 // moved returns the bytes that an item puts on links, in units of what a link
 // carries point to point.
 func (x *simulation) moved(n *connection, size units.Bytes) units.Bytes {
-	if n.kind != uint8(schedule.PointToPoint) {
+	if n.kind != uint8(schedule.PointToPoint) && !n.remote {
 		return units.Bytes(float64(size) / x.multimem)
 	}
 	return size

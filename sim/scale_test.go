@@ -14,7 +14,7 @@ import (
 func BenchmarkScale(b *testing.B) {
 	for _, a := range []model.Algorithm{model.Tree, model.NVLSTree} {
 		b.Run(fmt.Sprint(a), func(b *testing.B) {
-			w := newWorld(b, "dgx-h100", 16384, 0)
+			w := newWorld(b, "dgx-h100", 1024, 0)
 			s := w.schedule(b, a, w.tuned.Protocol(a, units.GiB), units.GiB)
 			for b.Loop() {
 				r, err := sim.Run(s, w.cluster, profile.ForGPU(90))

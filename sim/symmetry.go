@@ -29,6 +29,7 @@ type symmetry struct {
 	perNode     int // ranks
 	workers     int // in the block of a machine
 	connections int
+	irregular   bool      // connections join machines otherwise than one with one
 	neighbours  [][]int32 // of each machine: machines, and then groups of leaves
 	shape       []int32   // of each machine
 	shapes      []*shape
@@ -131,12 +132,13 @@ func (y *symmetry) findShapes() bool {
 			}
 		}
 	}
-	list := make([]*shape, 0, len(examples))
 	for _, kind := range kinds {
 		if e := examples[kind]; e.workers == nil {
 			y.look(e)
-			list = append(list, e)
 		}
+	}
+	if y.irregular {
+		return false
 	}
 	// Machines of a kind may be joined differently by the fabric.
 	joined := make([]digest, nodes)
@@ -197,6 +199,9 @@ func (y *symmetry) look(e *shape) {
 				described.links = append(described.links, y.linkRef(e.node, link))
 			}
 		} else if len(c.From) > 0 {
+			if c.Kind != schedule.PointToPoint {
+				y.irregular = true // no two machines can be told apart by their neighbours
+			}
 			p := y.passage(e.node, c)
 			described.passage = slices.Index(e.passages, p)
 			if described.passage < 0 {

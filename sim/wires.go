@@ -41,13 +41,20 @@ func newWires(c *topo.Cluster, p *profile.Profile, f *fold, connections int) *wi
 func (w *wires) lay(class int32, c schedule.Connection, s schedule.Schedule) (profile.Hop, units.Time) {
 	route := routeOf(w.cluster, s, c)
 	way := route // from one writer to one reader
-	if c.Kind != schedule.PointToPoint {
+	switch {
+	case c.Kind == schedule.Aggregation:
+		way = append(w.cluster.ToRoot(s.Worker(c.From[0]).Rank, c.OutNET), w.cluster.FromRoot(s.Worker(c.To[0]).Rank, c.InNET)...)
+	case c.Kind != schedule.PointToPoint:
 		way = append(w.cluster.ToSwitch(s.Worker(c.From[0]).Rank), w.cluster.FromSwitch(s.Worker(c.To[0]).Rank)...)
 	}
 	hop, latency := profile.HopNVLink, units.Time(0)
 	for _, link := range way {
 		kind, _ := w.cluster.Link(link)
-		latency += w.profile.Latency[kind]
+		if stated := w.cluster.Latency(link); stated > 0 {
+			latency += stated
+		} else {
+			latency += w.profile.Latency[kind]
+		}
 		if kind != topo.LinkNVL {
 			hop = profile.HopPCI
 		}
@@ -80,11 +87,19 @@ func routeOf(c *topo.Cluster, s schedule.Schedule, n schedule.Connection) (route
 	if n.Kind == schedule.PointToPoint {
 		return c.Route(s.Worker(n.From[0]).Rank, s.Worker(n.To[0]).Rank, n.OutNET, n.InNET)
 	}
+	up, down := func(rank int) []int { return c.ToSwitch(rank) }, func(rank int) []int { return c.FromSwitch(rank) }
+	if n.Kind == schedule.Aggregation { // each link carries it once, however many are below
+		up, down = func(rank int) []int { return c.ToRoot(rank, n.OutNET) }, func(rank int) []int { return c.FromRoot(rank, n.InNET) }
+	}
 	for _, w := range n.From {
-		route = append(route, c.ToSwitch(s.Worker(w).Rank)...)
+		route = append(route, up(s.Worker(w).Rank)...)
 	}
 	for _, w := range n.To {
-		route = append(route, c.FromSwitch(s.Worker(w).Rank)...)
+		route = append(route, down(s.Worker(w).Rank)...)
+	}
+	if n.Kind == schedule.Aggregation {
+		slices.Sort(route)
+		route = slices.Compact(route)
 	}
 	return route
 }

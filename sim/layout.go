@@ -27,15 +27,18 @@ type simulation struct {
 	uses        []use // of all operations
 	ways        []way
 
-	overhead units.Time
-	multimem float64     // share of a link's rate for multicasts and reductions
-	queue    event.Queue // of worker numbers, and of ^link numbers
-	able     []int32     // workers that can go on, last come first served: they are in the cache
-	touched  []int32     // links whose event is to be set at the end of this instant
-	now      units.Time
-	events   int64
-	finished int        // workers
-	last     units.Time // instant at which a step ended
+	watch                Watcher
+	begins, froms, sends []units.Time // for the watcher: of the steps and items under way
+	wires                *wires
+	overhead             units.Time
+	multimem             float64     // share of a link's rate for multicasts and reductions
+	queue                event.Queue // of worker numbers, and of ^link numbers
+	able                 []int32     // workers that can go on, last come first served: they are in the cache
+	touched              []int32     // links whose event is to be set at the end of this instant
+	now                  units.Time
+	events               int64
+	finished             int        // workers
+	last                 units.Time // instant at which a step ended
 
 	schedule  schedule.Schedule
 	repeats   schedule.Repeating // the schedule, if it tells where its steps repeat
@@ -64,6 +67,7 @@ const (
 )
 
 type worker struct {
+	busy      units.Time // sum of what its threads take
 	ready     units.Time // the step does not begin before or, once it is known, begins or ends
 	operation int32      // of the step
 	first     int32      // operation of the run
@@ -93,6 +97,7 @@ type connection struct {
 	slots, firstSlot   int32 // credits
 	firstEnd, from, to int32 // writers, then readers
 	firstLink, links   int32
+	bytes              int64 // on the links, of all items so far
 	flows              int32 // on links, of the item that crosses the network
 	way                uint16
 	kind               uint8
@@ -202,7 +207,9 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 			x.slots = append(x.slots, slot{left: n.from, reader: none})
 		}
 	}
+	wires.keep()
 	wires.drop(x)
+	x.wires = wires
 	x.links, x.routes = wires.merge(func(i int, first, count int32) {
 		n := &x.connections[i]
 		n.firstLink, n.links = first, count

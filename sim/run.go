@@ -10,6 +10,10 @@ import (
 // leaves such instants for others. Only what shares links has to be dealt with
 // in the order of time, by events.
 func (x *simulation) run() {
+	if x.watch != nil {
+		x.begins, x.froms = make([]units.Time, len(x.workers)), make([]units.Time, len(x.workers))
+		x.sends = make([]units.Time, len(x.connections))
+	}
 	for i := range x.workers {
 		x.begin(int32(i), 0)
 		x.able = append(x.able, int32(i))
@@ -106,6 +110,10 @@ func (x *simulation) step(id int32) (ended bool) {
 	}
 	begin := w.ready + x.overhead
 	w.ready = begin + o.copy
+	w.busy += o.copy
+	if x.watch != nil {
+		x.begins[id] = begin
+	}
 	for at := o.first; at < o.end; at++ {
 		u := &x.uses[at]
 		p := &x.ports[w.ports+u.port]
@@ -190,12 +198,17 @@ func (x *simulation) end(id int32) {
 		if p.slot++; p.slot == n.slots {
 			p.slot = 0
 		}
+		if at >= o.sends {
+			n.bytes += int64(u.wire)
+		}
 		switch {
 		case at < o.sends:
 			x.take(n, p.connection, s, w.ready)
 		case n.remote && n.alone && n.from == 1:
 			l := &x.links[x.routes[n.firstLink].link]
+			x.sent(p.connection, max(l.asOf, w.ready))
 			l.asOf = max(l.asOf, w.ready) + x.crossed(n, u.wire)
+			x.got(p.connection, l.asOf)
 			n.staged++
 			x.put(n, p.connection, s, l.asOf)
 		case n.remote:
@@ -226,6 +239,10 @@ func (x *simulation) end(id int32) {
 				x.put(n, p.connection, s, units.Time(s.last))
 			}
 		}
+	}
+	if x.watch != nil {
+		x.watch.Step(x.fold.workers.first(int(id)), int(w.next), x.froms[id], x.begins[id], w.ready)
+		x.froms[id] = w.ready
 	}
 	w.next++
 	x.begin(id, w.ready)
@@ -263,6 +280,7 @@ func (x *simulation) wake(c int32, ids []int32) {
 // send starts the next item of a remote connection on its way.
 func (x *simulation) send(id int32) {
 	n := &x.connections[id]
+	x.sent(id, x.now)
 	n.flows = x.transfer(n, units.Bytes(x.slots[n.firstSlot+n.put%n.slots].last), ^id)
 	if n.flows == 0 {
 		x.arrive(id)
@@ -273,6 +291,7 @@ func (x *simulation) send(id int32) {
 // the next one once it is there.
 func (x *simulation) arrive(id int32) {
 	n := &x.connections[id]
+	x.got(id, x.now)
 	x.put(n, id, &x.slots[n.firstSlot+n.put%n.slots], x.now)
 	if n.staged == n.put {
 		return
@@ -356,5 +375,18 @@ func (x *simulation) tick(id int32) {
 				n.flows--
 			}
 		}
+	}
+}
+
+// sent and got tell the watcher of an item on its way over the network.
+func (x *simulation) sent(connection int32, at units.Time) {
+	if x.watch != nil {
+		x.sends[connection] = at
+	}
+}
+
+func (x *simulation) got(connection int32, at units.Time) {
+	if x.watch != nil {
+		x.watch.Crossing(x.fold.connections.first(int(connection)), x.sends[connection], at)
 	}
 }

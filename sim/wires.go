@@ -18,12 +18,14 @@ type wires struct {
 	fold    *fold
 	used    []usedLink
 	index   map[int]int32 // of a class of links, in used
-	routes  [][]crossing  // by connection, over used
+	routes  [][]crossing  // by connection, over used, without those that never hold anything up
+	all     [][]crossing  // with them
 }
 
 // usedLink is a link of the cluster that some connection crosses.
 type usedLink struct {
 	pace  units.Pace
+	link  int   // of the cluster, the first that it stands for
 	size  int32 // links that it stands for
 	users userSet
 }
@@ -117,9 +119,17 @@ func (w *wires) use(link int) int32 {
 		i = int32(len(w.used))
 		w.index[class] = i
 		kind, rate := w.cluster.Link(link)
-		w.used = append(w.used, usedLink{pace: (rate * units.Rate(w.profile.Efficiency[kind])).Pace(), size: size})
+		w.used = append(w.used, usedLink{pace: (rate * units.Rate(w.profile.Efficiency[kind])).Pace(), link: link, size: size})
 	}
 	return i
+}
+
+// keep keeps the whole routes, to tell later what crossed which link.
+func (w *wires) keep() {
+	w.all = make([][]crossing, len(w.routes))
+	for id, route := range w.routes {
+		w.all[id] = slices.Clone(route)
+	}
 }
 
 // drop takes links off the routes that never hold anything up: all their items

@@ -68,15 +68,15 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-const mesh = `
-        GPU0    GPU1    GPU2    mlx5_0  CPU Affinity
+const mesh = "\n\x1b[4mGPU0 GPU1 GPU2 mlx5_0 CPU Affinity\x1b[0m" + `
 GPU0     X      NV2     NV1     PIX     0-19
 GPU1    NV2      X      SYS     SYS     20-39
 GPU2    NV1     SYS      X      SYS     20-39
 mlx5_0  PIX     SYS     SYS      X
 `
 
-// A matrix of an older version: NICs by their names, no NUMA nodes, and a mesh.
+// A matrix of an older version, as on a terminal: NICs by their names, no NUMA
+// nodes, and a mesh.
 func TestMesh(t *testing.T) {
 	m, err := smi.Parse([]byte(mesh), "mesh.txt")
 	require.NoError(t, err)

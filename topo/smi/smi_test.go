@@ -130,13 +130,14 @@ func TestErrors(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(read(f, "testdata/unfolded.txt"))
 	f.Add([]byte(mesh))
+	f.Add([]byte("GPU0 NIC0 mlx5\x01<\nGPU0 X PIX PIX\nNIC0 PIX X PIX\nmlx5\x01< PIX PIX X\nNIC0: a--b\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		m, err := smi.Parse(text, "f")
 		if err != nil {
 			require.True(t, strings.HasPrefix(err.Error(), "f:"), err)
 			return
 		}
-		out, _, err := m.XML(smi.Options{GPU: "h100"})
+		out, _, err := m.XML(smi.Options{GPU: "h100", NICs: []smi.NICRate{{Pattern: "mlx5_0", Rate: units.GBps}, {Pattern: "m*", Rate: units.GBps}}})
 		require.NoError(t, err)
 		_, err = topo.ReadXML(bytes.NewReader(out), "f")
 		require.NoError(t, err, "%s", out)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"tutti/model/schedule"
 	"tutti/model/units"
 )
 
@@ -31,7 +30,7 @@ func (r Result) Loads() []Load {
 		n := &r.simulation.connections[id]
 		for _, c := range route {
 			bytes := units.Bytes(n.bytes) * units.Bytes(c.weight)
-			if n.kind == uint8(schedule.Reduction) { // all writers put in what the reader loads once
+			if n.from > 1 { // what several writers put in crosses once
 				bytes /= units.Bytes(max(1, n.from))
 			}
 			loads[c.link].Bytes += bytes

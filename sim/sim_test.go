@@ -109,14 +109,15 @@ func TestTimesArePossible(t *testing.T) {
 			return
 		}
 		p := rapid.SampledFrom(a.Protocols()).Draw(t, "protocol")
-		size := units.Bytes(rapid.Int64Range(1, 1<<24).Draw(t, "count")) * 4
+		size := units.Bytes(rapid.Int64Range(1, 1<<22).Draw(t, "count")) * 4
 		r := w.run(t, a, p, size, profile.ForGPU(90))
 		sent := float64(p.Wire(size))
 		if a == model.Ring || a == model.Tree {
 			sent *= 2 * float64(w.cluster.Ranks()-1) / float64(w.cluster.Ranks())
 		}
 		require.GreaterOrEqual(t, r.Time.Seconds(), sent/370.8e9, "not possible")
-		require.Equal(t, r, w.run(t, a, p, size, profile.ForGPU(90)), "a second run")
+		again := w.run(t, a, p, size, profile.ForGPU(90))
+		require.Equal(t, []any{r.Time, r.Events, r.Loads()}, []any{again.Time, again.Events, again.Loads()}, "a second run")
 	})
 }
 
@@ -184,20 +185,5 @@ func BenchmarkRun(b *testing.B) {
 			}
 			b.ReportMetric(float64(events)/b.Elapsed().Seconds()/1e6, "Mevents/s")
 		})
-	}
-}
-
-// Many ranks in a ring, for a profile.
-func BenchmarkRing1024(b *testing.B) {
-	w := newWorld(b, "dgx-h100", 128, 0)
-	s, err := schedule.New(schedule.Task{
-		Algorithm: model.Ring, Protocol: model.LL128, Datatype: model.Float32, Count: 1 << 28, Channels: 4,
-		Ranks: w.cluster.Ranks(), Nodes: w.cluster.Nodes,
-	}, w.cluster, w.graphs)
-	require.NoError(b, err)
-	for b.Loop() {
-		r, err := sim.Run(s, w.cluster, profile.ForGPU(90))
-		require.NoError(b, err)
-		b.ReportMetric(float64(r.Events)/1e6, "Mevents")
 	}
 }

@@ -1,5 +1,5 @@
-// Package figure draws result rows: bus bandwidth against size, as PNG, SVG or
-// PDF.
+// Package figure draws result rows, as PNG, SVG or PDF: bus bandwidth against
+// size, or time against ranks.
 package figure
 
 import (
@@ -48,10 +48,15 @@ func create(path string) (*os.File, error) {
 	return temp, err
 }
 
-// Write draws the rows, at least one. The file appears under its name only when
-// it is whole.
-func Write(path string, list []rows.Row) error {
-	canvas, err := busBandwidth(list, format(path))
+// Write draws the rows, at least one: bus bandwidth against size. The file
+// appears under its name only when it is whole.
+func Write(path string, list []rows.Row) error { return WriteBy(path, list, Size) }
+
+// WriteBy is [Write] along one of the [Axes]: by ranks it is time that is drawn.
+// If none is named, it is by size where there are several sizes, or a single
+// cluster.
+func WriteBy(path string, list []rows.Row, x string) error {
+	canvas, err := drawRows(list, format(path), axisOf(list, x))
 	if err != nil {
 		return fmt.Errorf("figure %s: %w", path, err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -235,12 +236,15 @@ func (f *outputFlags) write(c *cobra.Command, results []rows.Row, whole bool) er
 	} else if f.json {
 		write = rows.WriteJSON
 	}
-	draw := func() error { return figure.WriteBy(f.plot, results, f.x) }
+	draw := func() error { return figure.WriteBy(f.plot, results, f.axis(results)) }
 	if !whole {
 		f.plot = noPlot
 	}
 	return f.tell(c, func(w io.Writer) error { return write(w, results) }, draw)
 }
+
+// axis returns what the figure goes by.
+func (f *outputFlags) axis(results []rows.Row) string { return cmp.Or(f.x, figure.Axis(results)) }
 
 // tell draws the figure, if there is to be one, and writes a text to stdout.
 func (f *outputFlags) tell(c *cobra.Command, write func(io.Writer) error, draw func() error) error {

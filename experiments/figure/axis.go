@@ -33,12 +33,19 @@ type axis struct {
 	name     func(rows.Row) string
 }
 
-// axisOf returns the axis of a name or, if that is empty, the one that suits the
-// rows.
-func axisOf(list []rows.Row, name string) axis {
+// Axis returns what suits the rows: size where there are several sizes, or a
+// single cluster.
+func Axis(list []rows.Row) string {
 	sizes := kinds(list, func(r rows.Row) rows.Row { return rows.Row{Bytes: r.Bytes} })
 	clusters := kinds(list, func(r rows.Row) rows.Row { return rows.Row{Ranks: r.Ranks} })
-	if name == Ranks || (name == "" && sizes == 1 && clusters > 1) {
+	if sizes == 1 && clusters > 1 {
+		return Ranks
+	}
+	return Size
+}
+
+func axisOf(name string) axis {
+	if name == Ranks {
 		return axis{
 			x: func(r rows.Row) float64 { return float64(r.Ranks) }, xLabel: "GPUs", xTicks: countTicks{},
 			y: func(r rows.Row) float64 { return r.Time.Microseconds() }, yLabel: "time (us)", yTicks: decadeTicks{}, logY: true,

@@ -155,13 +155,16 @@ func find[T any](list *[]T, fits func(T) bool, fresh T) *T {
 // columns is how many panels stand side by side at the most.
 const columns = 4
 
-// drawRows draws rows along an axis, panel beside panel on common scales.
-func drawRows(list []rows.Row, format string, by axis) (io.WriterTo, error) {
-	all, grouped := panels(list, by)
-	least, most, low, high := by.x(list[0]), by.x(list[0]), by.y(list[0]), by.y(list[0])
-	for _, r := range list {
-		least, most = min(least, by.x(r)), max(most, by.x(r))
-		low, high = min(low, by.y(r)), max(high, by.y(r))
+// drawPanels draws panel beside panel on common scales.
+func drawPanels(title string, all []panel, grouped bool, format string, by axis) (io.WriterTo, error) {
+	least, low, most, high := math.Inf(1), math.Inf(1), 0.0, 0.0
+	for _, p := range all {
+		for _, l := range p.lines {
+			for _, r := range l.rows {
+				least, most = min(least, by.x(r)), max(most, by.x(r))
+				low, high = min(low, by.y(r)), max(high, by.y(r))
+			}
+		}
 	}
 	if least == most { // a single place: some room around it
 		least, most = least/2, most*2
@@ -195,7 +198,7 @@ func drawRows(list []rows.Row, format string, by axis) (io.WriterTo, error) {
 	canvas := newCanvas(format, width, vg.Length(len(plots))*(panelHeight+between)-between+head)
 	area := draw.New(canvas)
 	area.FillPolygon(color.White, []vg.Point{area.Min, {X: area.Max.X, Y: area.Min.Y}, area.Max, {X: area.Min.X, Y: area.Max.Y}})
-	area.FillText(fit(style(13), title(list), width-2*gap), vg.Point{X: gap, Y: area.Max.Y - titleHeight + gap}, title(list))
+	area.FillText(fit(style(13), title, width-2*gap), vg.Point{X: gap, Y: area.Max.Y - titleHeight + gap}, title)
 	tiles := draw.Tiles{Rows: len(plots), Cols: cols, PadTop: head, PadBottom: gap, PadLeft: gap, PadRight: gap, PadX: 2 * gap, PadY: between}
 	for row, line := range plot.Align(plots, tiles, area) {
 		for col, c := range line {
@@ -226,12 +229,12 @@ func fit(s text.Style, words string, room vg.Length) text.Style {
 func title(list []rows.Row) string {
 	first := list[0]
 	one := func(key func(rows.Row) rows.Row) bool { return kinds(list, key) == 1 }
-	text := first.Collective.String()
+	words := first.Collective.String()
 	if one(func(r rows.Row) rows.Row { return rows.Row{Bytes: r.Bytes} }) && len(list) > 1 {
-		text += " of " + first.Bytes.String()
+		words += " of " + first.Bytes.String()
 	}
 	if one(func(r rows.Row) rows.Row { return rows.Row{Algorithm: r.Algorithm} }) {
-		text += " by " + first.Algorithm.String()
+		words += " by " + first.Algorithm.String()
 	}
 	place := ""
 	if one(func(r rows.Row) rows.Row { return rows.Row{Ranks: r.Ranks} }) {
@@ -241,12 +244,12 @@ func title(list []rows.Row) string {
 		place = strings.TrimPrefix(place+" of "+first.Machine, " of ")
 	}
 	if place != "" {
-		text += " on " + place
+		words += " on " + place
 	}
 	if first.Source == "sim" {
-		text += ", simulated"
+		words += ", simulated"
 	}
-	return text
+	return words
 }
 
 // canvas is what gonum/plot draws on and what is then written.

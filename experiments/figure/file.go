@@ -53,10 +53,31 @@ func create(path string) (*os.File, error) {
 func Write(path string, list []rows.Row) error { return WriteBy(path, list, Size) }
 
 // WriteBy is [Write] along one of the [Axes]: by ranks it is time that is drawn.
-// If none is named, it is by size where there are several sizes, or a single
-// cluster.
 func WriteBy(path string, list []rows.Row, x string) error {
-	canvas, err := drawRows(list, format(path), axisOf(list, x))
+	by := axisOf(x)
+	all, grouped := panels(list, by)
+	return write(path, title(list), all, grouped, by)
+}
+
+// Line is one line of a figure.
+type Line struct {
+	// Panel is the title of the plot that the line is in, and Name is the line's.
+	Panel, Name string
+	Rows        []rows.Row
+}
+
+// WriteLines draws lines that the caller has sorted, at least one with one row.
+func WriteLines(path, title string, lines []Line, x string) error {
+	var all []panel
+	for _, l := range lines {
+		p := find(&all, func(p panel) bool { return p.title == l.Panel }, panel{title: l.Panel})
+		p.lines = append(p.lines, line{l.Name, l.Rows})
+	}
+	return write(path, title, all, false, axisOf(x))
+}
+
+func write(path, title string, all []panel, grouped bool, by axis) error {
+	canvas, err := drawPanels(title, all, grouped, format(path), by)
 	if err != nil {
 		return fmt.Errorf("figure %s: %w", path, err)
 	}

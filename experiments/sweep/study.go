@@ -5,6 +5,7 @@
 package sweep
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -129,4 +130,12 @@ func work(s schedule.Schedule) (steps int64) {
 		steps += int64(s.Worker(w).Steps) * int64(every)
 	}
 	return steps
+}
+
+// Compare orders places as [Study.Jobs] lists them.
+func (p Place) Compare(other Place) int {
+	return cmp.Or(
+		cmp.Compare(p.Cluster, other.Cluster), cmp.Compare(p.Algorithm, other.Algorithm), cmp.Compare(p.Protocol, other.Protocol),
+		cmp.Compare(p.Channels, other.Channels), cmp.Compare(p.Size, other.Size),
+	)
 }

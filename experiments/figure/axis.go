@@ -66,7 +66,13 @@ func axisOf(name string) axis {
 func (a axis) scale(low, high float64) (bottom, top float64) {
 	switch {
 	case a.logY:
-		return low / 1.5, high * 2 // room for the legend
+		bottom = math.Pow(10, math.Floor(math.Log10(low)))
+		for _, times := range []float64{5, 2} {
+			if times*bottom <= low {
+				return times * bottom, high * 2 // room for the legend
+			}
+		}
+		return bottom, high * 2
 	case high == 0: // a single rank has no bus
 		return 0, 1
 	default:

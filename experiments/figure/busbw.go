@@ -60,6 +60,9 @@ type panel struct {
 type line struct {
 	name string
 	rows []rows.Row
+	// shade is where the line stands in an order of all panels' lines, from 0 to
+	// 1.
+	shade float64
 }
 
 // panels sorts the rows, in their order, into panels and lines. By size there is
@@ -71,10 +74,11 @@ func panels(list []rows.Row, by axis) (out []panel, grouped bool) {
 	grouped = kinds(list, by.group) > 1
 	at := func(r rows.Row) rows.Row { return rows.Row{Ranks: r.Ranks, Bytes: r.Bytes} }
 	ways := kinds(list, at) < len(list)
+	both := slices.ContainsFunc(list, func(r rows.Row) bool { return r.Algorithm == model.NVLS && r.Nodes > 1 })
 	var parts []func(rows.Row) string
 	algorithm := func(r rows.Row) string {
-		if by.clusters && grouped && r.Algorithm == model.NVLSTree {
-			return model.NVLS.String() // one panel for both, as no cluster has both
+		if by.clusters && grouped && r.Algorithm == model.NVLSTree && !both {
+			return model.NVLS.String() // one panel for both
 		}
 		return r.Algorithm.String()
 	}
@@ -91,6 +95,12 @@ func panels(list []rows.Row, by axis) (out []panel, grouped bool) {
 			parts = with
 		}
 	}
+	var groups []rows.Row
+	for _, r := range list {
+		if g := by.group(r); !slices.Contains(groups, g) {
+			groups = append(groups, g)
+		}
+	}
 	for _, r := range list {
 		way := strings.Join(words(r, parts), " ")
 		title, name := "", way
@@ -101,7 +111,8 @@ func panels(list []rows.Row, by axis) (out []panel, grouped bool) {
 			}
 		}
 		p := find(&out, func(p panel) bool { return p.title == title }, panel{title: title})
-		l := find(&p.lines, func(l line) bool { return l.name == name }, line{name: name})
+		shade := float64(slices.Index(groups, by.group(r))) / float64(max(1, len(groups)-1))
+		l := find(&p.lines, func(l line) bool { return l.name == name }, line{name: name, shade: shade})
 		l.rows = append(l.rows, r)
 	}
 	return out, grouped
@@ -314,7 +325,7 @@ func (p panel) draw(by axis, grouped bool) (*plot.Plot, error) {
 		}
 		colour := distinct[i%len(distinct)]
 		if grouped {
-			colour = ordered[i*(len(ordered)-1)/max(1, len(p.lines)-1)]
+			colour = ordered[int(l.shade*float64(len(ordered)-1))]
 		}
 		drawn.Color, drawn.Width = colour, 1.4
 		dots.Color, dots.Radius, dots.Shape = colour, 1.8, draw.CircleGlyph{}

@@ -71,7 +71,7 @@ func WriteLines(path, title string, lines []Line, x string) error {
 	var all []panel
 	for _, l := range lines {
 		p := find(&all, func(p panel) bool { return p.title == l.Panel }, panel{title: l.Panel})
-		p.lines = append(p.lines, line{l.Name, l.Rows})
+		p.lines = append(p.lines, line{name: l.Name, rows: l.Rows})
 	}
 	return write(path, title, all, false, axisOf(x))
 }

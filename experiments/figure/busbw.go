@@ -328,6 +328,9 @@ func (p panel) draw(by axis, grouped bool) (*plot.Plot, error) {
 			colour = ordered[int(l.shade*float64(len(ordered)-1))]
 		}
 		drawn.Color, drawn.Width = colour, 1.4
+		if !grouped && i >= len(distinct) { // colours come round again
+			drawn.Dashes = []vg.Length{4, 2}
+		}
 		dots.Color, dots.Radius, dots.Shape = colour, 1.8, draw.CircleGlyph{}
 		out.Add(drawn, dots)
 		out.Legend.Add(l.name, drawn, dots)

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// What the parts of a study give, in any order and form, is what the whole gives;
+// what is missing, contradicts or is of another study is told.
+func TestShardsMerge(t *testing.T) {
+	t.Chdir(t.TempDir())
+	study := []string{"sim", "--nodes", "1,2", "-f", "64", "-q"}
+	run := func(file string, args ...string) {
+		out, notes, code := tutti(append(study, args...)...)
+		require.Zero(t, code, notes)
+		require.NoError(t, os.WriteFile(file, []byte(out), 0o600))
+	}
+	whole, _, _ := tutti(append(study, "--csv")...)
+	run("1.csv", "--csv", "--shard", "1/3")
+	t.Setenv("SLURM_ARRAY_TASK_ID", "7")
+	t.Setenv("SLURM_ARRAY_TASK_MIN", "5")
+	t.Setenv("SLURM_ARRAY_TASK_STEP", "2")
+	t.Setenv("SLURM_ARRAY_TASK_COUNT", "3")
+	run("2.csv", "--csv")
+	t.Setenv("SLURM_ARRAY_TASK_ID", "")
+	t.Setenv("JOB_COMPLETION_INDEX", "2")
+	run("3.csv", "--csv", "--shard", "auto/3")
+	run("3.json", "--json", "--shard", "auto/3")
+	run("other.csv", "--csv", "--shard", "1/3", "--proto", "simple")
+
+	out, notes, code := tutti("merge", "--csv", "3.csv", "1.csv", "2.csv", "1.csv")
+	assert.Zero(t, code)
+	assert.Equal(t, whole, out)
+	assert.Contains(t, notes, "rows stand there more than once, all alike")
+	table, _, _ := tutti("merge", "3.csv", "1.csv", "2.csv")
+	other, _, code := tutti("merge", "1.csv", "2.csv", "3.json")
+	assert.Zero(t, code)
+	assert.Equal(t, table, other)
+
+	out, notes, code = tutti("merge", "1.csv", "3.csv")
+	assert.Equal(t, 1, code)
+	assert.NotEmpty(t, out)
+	assert.Regexp(t, `^tutti: \d+ of 24 cases are missing: [\d,-]+\n$`, notes)
+	_, notes, code = tutti("merge", "1.csv", "other.csv")
+	assert.Equal(t, 1, code)
+	assert.Contains(t, notes, "want parts of one")
+	text, err := os.ReadFile("1.csv")
+	require.NoError(t, err)
+	slower := strings.Replace(string(text), ",tree,ll,1,8,1,float,sum,1024,", ",tree,ll,1,8,1,float,sum,1024,9", 1)
+	require.NotEqual(t, string(text), slower)
+	require.NoError(t, os.WriteFile("slower.csv", []byte(slower), 0o600))
+	out, notes, code = tutti("merge", "1.csv", "slower.csv")
+	assert.Equal(t, 1, code)
+	assert.Empty(t, out)
+	assert.Regexp(t, `allreduce tree over ll on 8 ranks of dgx-h100, 1 KiB takes .* in 1.csv, and .* in slower.csv`, notes)
+}
+
+// Every collective by every algorithm runs, or says why not.
+func TestSimCombinations(t *testing.T) {
+	for _, nodes := range []string{"1", "2"} {
+		for _, c := range collectives() {
+			out, notes, code := tutti("sim", "--nodes", nodes, "--coll", c.String(), "--algo",
+				"ring,tree,nvls,nvlstree,collnet,collnetchain,pat,simplering,railring,oneshot,twoshot,hierarchical,p2p", "--sizes", "64K", "--csv")
+			assert.Zero(t, code, notes)
+			assert.Equal(t, 13, strings.Count(out, "\n")-1+strings.Count(notes, "left out: "), "%v on %s nodes", c, nodes)
+			out, notes, code = tutti("sim", "--nodes", nodes, "--coll", c.String(), "--sizes", "64K", "--csv")
+			assert.Zero(t, code, notes)
+			assert.Greater(t, strings.Count(out, "\n"), 1)
+		}
+	}
+}
+
+func TestWhatif(t *testing.T) {
+	t.Chdir(t.TempDir())
+	out, notes, code := tutti("whatif", "--algo", "ring", "--sizes", "64M", "--fabric", "fat-tree", "--against", "oversubscription=4:1", "--against", "fabric=single-switch", "--plot", "x.png")
+	assert.Zero(t, code)
+	assert.Equal(t, "figure: x.png\n", notes)
+	lines := strings.Split(out, "\n")
+	assert.Equal(t, "# B: oversubscription 4:1, fabric fat-tree", lines[1])
+	assert.Regexp(t, `^ +128 +67108864  ring/\w+ +[\d.]+  ring/\w+ +[\d.]+  [1-4]\.\d+  ring/\w+ +[\d.]+  0\.\d+ $`, lines[4])
+	assert.FileExists(t, "x.png")
+	for args, want := range map[string]string{
+		"":                              "nothing to compare with: want --against FLAG=VALUE,…, or a list of fabrics",
+		"--against speed=2":             `--against speed=2: "speed=2" is no setting: want FLAG=VALUE with one of machine, fabric, nodes, gpus, net-rate, without, oversubscription, routing, profile, algo, proto, channels`,
+		"--against without=eth0":        "--against without=eth0: --without eth0: the machine has no such NIC: want some of mlx5_0, mlx5_1, mlx5_2, mlx5_3, mlx5_4, mlx5_5, mlx5_6, mlx5_7",
+		"--against oversubscription=no": "--against oversubscription=no: --oversubscription no: want 0.01:1 to 1000:1, such as 2:1",
+	} {
+		out, notes, code := tutti(append([]string{"whatif"}, strings.Fields(args)...)...)
+		assert.Equal(t, "tutti: "+want+"\n", notes)
+		assert.Equal(t, 2, code)
+		assert.Empty(t, out)
+	}
+}
+
+func TestShardErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"0/4":  "--shard 0/4: want 1/4 to 4/4, or auto/4",
+		"1/no": `--shard 1/no: "no" is no number of parts: want I/N, as in 3/8, or auto/N`,
+		"3":    "--shard 3: want I/N, as in 3/8, auto/N or auto",
+		"auto": "--shard auto: neither SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX is set",
+		"9/9":  "shard 9 of 9 has no cases: there are 1",
+	} {
+		_, notes, code := tutti("sim", "--nodes", "1", "--algo", "ring", "--sizes", "1M", "--plot", "none", "--shard", text)
+		assert.Equal(t, "tutti: "+want+"\n", notes)
+		assert.Equal(t, 2, code)
+	}
+}

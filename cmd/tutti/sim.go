@@ -68,6 +68,11 @@ and NVLS (NVLS tree across nodes), from 1 KiB to 8 GiB.`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
+	f.register(c)
+	return c
+}
+
+func (f *simFlags) register(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&f.machine, "machine", defaultMachine, "a built-in machine ("+strings.Join(topo.Machines(), ", ")+") or an NCCL topology FILE.xml")
 	flags.IntSliceVar(&f.nodes, "nodes", nil, "how many such machines, as in 1,2,4 (default 1,2,4,8,16, or 1 if --machine is given)")
@@ -92,7 +97,6 @@ and NVLS (NVLS tree across nodes), from 1 KiB to 8 GiB.`,
 	complete(c, "algo", append([]string{"all", "auto"}, names(model.Algorithms())...))
 	complete(c, "proto", append([]string{"all", "auto"}, names(model.Protocols())...))
 	complete(c, "machine", topo.Machines())
-	return c
 }
 
 // complete offers the shell the words that a flag takes.

@@ -12,10 +12,18 @@
 // senders do. What happens is the same from run to run and from machine to
 // machine, as all arithmetic is on integers.
 //
+// Only flows that share a link need to be gone through in the order of time, by
+// events. Everything else is worked out as soon as it is known, ahead of time:
+// instants of items and slots travel with them, and the network of workers gives
+// the same result in whatever order they go on (Kahn, 1974). Links that can hold
+// nothing up are left out, those that are always crossed together are one, and
+// workers, connections and links that nothing tells apart are simulated once
+// (symmetry.go); none of this changes a time by a picosecond.
+//
 // Assumptions: a transfer is held up by its slowest link, and takes an even
 // share of every link it crosses; switches have no limit but their ports'; an
-// item that is read from the switch (NVLS) crosses all links at once. All
-// constants come from a [profile.Profile].
+// item that is read from the switch (NVLS), or added up by the network (SHARP),
+// crosses all links at once. All constants come from a [profile.Profile].
 package sim
 
 import (

@@ -109,7 +109,7 @@ func TestTimesArePossible(t *testing.T) {
 			return
 		}
 		p := rapid.SampledFrom(a.Protocols()).Draw(t, "protocol")
-		size := units.Bytes(rapid.Int64Range(1, 1<<22).Draw(t, "count")) * 4
+		size := units.Bytes(rapid.Int64Range(1, 1<<20).Draw(t, "count")) * 4
 		r := w.run(t, a, p, size, profile.ForGPU(90))
 		sent := float64(p.Wire(size))
 		if a == model.Ring || a == model.Tree {

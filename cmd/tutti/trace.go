@@ -11,8 +11,8 @@ import (
 	"tutti/sim/timeline"
 )
 
-// maxTraced is how many steps are kept for a trace: a file of some gigabytes.
-const maxTraced = 1 << 24
+// maxTraced is how many steps are kept for a trace: a file of a gigabyte.
+const maxTraced = 1 << 22
 
 func newTrace() *cobra.Command {
 	var f callFlags

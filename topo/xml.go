@@ -13,8 +13,14 @@ import (
 	"tutti/topo/xmltree"
 )
 
-// maxLinks is how many NVLinks one element may stand for.
-const maxLinks = 1024
+// maxNodes is how many nodes of each type a system may have (NCCL 2.28.3,
+// src/graph/topo.h, NCCL_TOPO_MAX_NODES); maxLinks and maxLanes are how many
+// NVLinks and lanes of PCI one element may stand for.
+const (
+	maxNodes = 576
+	maxLinks = 1024
+	maxLanes = 64
+)
 
 // ReadFile reads the NCCL topology XML in the named file.
 func ReadFile(file string) (*System, error) {
@@ -41,6 +47,11 @@ func ReadXML(r io.Reader, name string) (*System, error) {
 	if err != nil {
 		return nil, err
 	}
+	return build(root, name)
+}
+
+// build makes the system that a system element describes.
+func build(root *xmltree.Element, name string) (*System, error) {
 	b := &builder{
 		Reader: xmltree.Reader{File: name},
 		system: &System{Name: name, NVS: -1, source: root},
@@ -76,9 +87,11 @@ type builder struct {
 	ranks  map[int]int     // of GPU nodes
 	hosts  map[uint64]int  // by host_hash
 
-	ranked                 bool     // some GPU states its rank
+	count  [NET + 1]int // of nodes by type
+	ranked bool         // some GPU states its rank
+	oneWay []oneWay
+
 	nvlinks, c2c, pcilinks []func() // added in this order once all nodes are there
-	oneWay                 []oneWay
 }
 
 // oneWay is an NVLink that needs its other direction.
@@ -185,7 +198,7 @@ func (b *builder) cpu(e *xmltree.Element) {
 	if _, twice := b.nodes[nodeKey{CPU, host, n.ID}]; twice {
 		b.Fail(e.Line, "numaid %d stands twice on one host", numa)
 	}
-	node := b.add(n)
+	node := b.add(e, n)
 	at := place{host, node, node}
 	for _, child := range e.Children {
 		switch child.Name {
@@ -194,7 +207,7 @@ func (b *builder) cpu(e *xmltree.Element) {
 		case "nic": // without a bus id: all of a host count as one
 			nic, found := b.nodes[nodeKey{NIC, host, 0}]
 			if !found {
-				nic = b.add(Node{Type: NIC, Name: "cpu", Host: host})
+				nic = b.add(e, Node{Type: NIC, Name: "cpu", Host: host})
 				b.system.connect(LinkPCI, node, nic, rateOnDie)
 			}
 			b.nets(child, nic)
@@ -231,8 +244,8 @@ func (b *builder) pci(e *xmltree.Element, at place) {
 			n.Device |= b.Hex(e, part) & 0xffff << (16 * i)
 		}
 	}
-	node := b.add(n)
-	b.system.connect(LinkPCI, node, at.parent, pciRate(b.Text(e, "link_speed"), b.Int(e, "link_width", 0, 64)))
+	node := b.add(e, n)
+	b.system.connect(LinkPCI, node, at.parent, pciRate(b.Text(e, "link_speed"), b.Int(e, "link_width", 0, maxLanes)))
 	at.parent = node
 	switch n.Type {
 	case GPU:
@@ -325,7 +338,7 @@ func (b *builder) nvlink(e *xmltree.Element, node int, at place, to NodeType, ra
 		s.connect(LinkNVL, node, at.cpu, rate)
 	default:
 		if s.NVS < 0 {
-			s.NVS = b.add(Node{Type: NVS, Name: "0"})
+			s.NVS = b.add(e, Node{Type: NVS, Name: "0"})
 		}
 		s.connect(LinkNVL, node, s.NVS, rate)
 	}
@@ -370,14 +383,17 @@ func (b *builder) nets(e *xmltree.Element, nic int) {
 		if _, twice := b.nodes[nodeKey{NET, n.Host, n.ID}]; twice {
 			b.Fail(child.Line, "<net> has dev %d, which another has on the same host", n.Dev)
 		}
-		s.connect(LinkNET, nic, b.add(n), units.Mbps*units.Rate(speed))
+		s.connect(LinkNET, nic, b.add(e, n), units.Mbps*units.Rate(speed))
 	}
 }
 
-// add appends a node and returns its index.
-func (b *builder) add(n Node) int {
+// add appends the node that an element stands for and returns its index.
+func (b *builder) add(e *xmltree.Element, n Node) int {
 	s := b.system
 	id := len(s.Nodes)
+	if b.count[n.Type]++; b.count[n.Type] > maxNodes {
+		b.Fail(e.Line, "more than %d nodes of type %v, which NCCL does not take", maxNodes, n.Type)
+	}
 	if list := map[NodeType]*[]int{GPU: &s.GPUs, NET: &s.NETs, CPU: &s.CPUs}[n.Type]; list != nil {
 		*list = append(*list, id)
 	}
@@ -386,13 +402,18 @@ func (b *builder) add(n Node) int {
 	return id
 }
 
-// busID returns an attribute that is a PCI bus id, 0000:1b:00.0, as the number
-// that its digits make (NCCL 2.28.3, utils.cc, busIdToInt64).
+// busID returns an attribute that is a PCI bus id, as in 0000:1b:00.0.
 func (b *builder) busID(e *xmltree.Element, attr string) uint64 {
 	v := b.Text(e, attr)
-	id, err := strconv.ParseUint(strings.NewReplacer(":", "", ".", "", "-", "").Replace(v), 16, 56)
+	id, err := parseBusID(v)
 	if err != nil {
 		b.Fail(e.Line, "<%s> has %s=%q: want a PCI bus id, as in 0000:1b:00.0", e.Name, attr, v)
 	}
 	return id
+}
+
+// parseBusID returns a PCI bus id as the number that its digits make (NCCL
+// 2.28.3, utils.cc, busIdToInt64).
+func parseBusID(text string) (uint64, error) {
+	return strconv.ParseUint(strings.NewReplacer(":", "", ".", "", "-", "").Replace(text), 16, 56)
 }

@@ -127,8 +127,11 @@ func (s *space) find(r request) Graph {
 	}
 	t.duplicate()
 	t.improve()
-	if len(t.best.channels) == 0 && !r.collNet && r.pattern != NVLSPattern {
+	if !t.found() && !r.collNet && r.pattern != NVLSPattern {
 		t.inOrder()
+	}
+	if !t.found() {
+		return Graph{}
 	}
 	return s.graph(t.best)
 }

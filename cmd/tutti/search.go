@@ -23,6 +23,7 @@ type searchFlags struct {
 	format, ranks       string
 	json                bool
 	graphFile, dumpFile string
+	merge               string
 }
 
 // The forms in which graphs are told.
@@ -62,7 +63,9 @@ can drive NCCL (NCCL_GRAPH_FILE) and the reverse (NCCL_GRAPH_DUMP_FILE).`,
 	flags.BoolVar(&f.json, "json", false, "the same as --format json")
 	flags.StringVar(&f.graphFile, "graph-file", "", "take the graphs in this file and search for the others only (NCCL_GRAPH_FILE)")
 	flags.StringVar(&f.dumpFile, "graph-dump-file", "", "write the graphs to this file, too (NCCL_GRAPH_DUMP_FILE)")
+	flags.StringVar(&f.merge, "net-merge-level", "LOC", "make one of ports this near each other, as NCCL_NET_MERGE_LEVEL does: LOC (as the machine has them), PORT, PIX, PXB, P2C, PXN, PHB, SYS")
 	complete(c, "machine", topo.Machines())
+	complete(c, "net-merge-level", mergeLevels)
 	complete(c, "format", searchFormats)
 	complete(c, "ranks", []string{"all"})
 	return c
@@ -131,8 +134,29 @@ func (f *searchFlags) cluster(c *cobra.Command) (*topo.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	if machine, err = fuse(machine, f.merge); err != nil {
+		return nil, err
+	}
 	cluster, err := topo.NewCluster(machine, f.nodes, f.gpus, topo.RailOptimised)
 	return cluster, usage(err)
+}
+
+// mergeLevels are the distances up to which ports may be fused, in NCCL's words.
+var mergeLevels = []string{"LOC", "PORT", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS"}
+
+func fuse(machine *topo.System, level string) (*topo.System, error) {
+	if level == mergeLevels[0] {
+		return machine, nil
+	}
+	for t := topo.PathPIX; t <= topo.PathSYS; t++ {
+		if t.String() == level {
+			return machine.Fuse(t)
+		}
+	}
+	if level == "PORT" {
+		return machine.Fuse(topo.PathPort)
+	}
+	return nil, usage(fmt.Errorf("--net-merge-level %s: want one of %s", level, strings.Join(mergeLevels, ", ")))
 }
 
 func readGraphs(file string, c *topo.Cluster) (*search.Graphs, error) {

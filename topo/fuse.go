@@ -32,7 +32,7 @@ func (s *System) Fuse(level PathType) (*System, error) {
 	}
 	f := &fuser{root: clone(s.source), level: level}
 	f.find(f.root, nil)
-	f.next = 1 + slices.MaxFunc(append(f.ports, port{dev: -1}), func(a, b port) int { return a.dev - b.dev }).dev
+	f.next = 1 + slices.MaxFunc(append(f.ports, netPlace{dev: -1}), func(a, b netPlace) int { return a.dev - b.dev }).dev
 	placed := make([]bool, len(f.ports))
 	for i := range f.ports {
 		if placed[i] {
@@ -54,8 +54,8 @@ func (s *System) Fuse(level PathType) (*System, error) {
 	return build(f.root, s.Name)
 }
 
-// port is a net element with those around it, from the root on.
-type port struct {
+// netPlace is a net element with those around it, from the root on.
+type netPlace struct {
 	net   *xmltree.Element
 	above []*xmltree.Element
 	dev   int
@@ -64,14 +64,14 @@ type port struct {
 type fuser struct {
 	root  *xmltree.Element
 	level PathType
-	ports []port
+	ports []netPlace
 	next  int // the number of the next device
 }
 
 func (f *fuser) find(e *xmltree.Element, above []*xmltree.Element) {
 	if dev, used := e.Attr("dev"); e.Name == "net" && used {
 		n, _ := strconv.Atoi(dev) // the system was built of it
-		f.ports = append(f.ports, port{e, slices.Clone(above), n})
+		f.ports = append(f.ports, netPlace{e, slices.Clone(above), n})
 	}
 	for _, child := range e.Children {
 		f.find(child, append(above, e))

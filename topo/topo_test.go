@@ -132,6 +132,7 @@ func TestReadXMLErrors(t *testing.T) {
 		"guid":            {head + gpuXML("") + `<nic><net dev="3" guid="me"/></nic>` + tail, `f:3: <net> has guid="me": want a hexadecimal number`},
 		"sideways":        {head + gpuXML("") + `<pci busid="3" class="0x060400" link_speed="" link_width="0"><pcilink target="1"/></pci>` + tail, `f:3: <pcilink> of PCI switch 3 has target "1": want the bus id of another PCI switch`},
 		"apart":           {head + gpuXML("") + `</cpu><cpu numaid="0" host_hash="0x7" arch="arm64">` + strings.Replace(gpuXML(""), `"1"`, `"2"`, 1) + tail, "f:1: no path from GPU 1 to GPU 2"},
+		"many GPUs":       {head + manyGPUs() + tail, "f:578: more than 576 nodes of type GPU, which NCCL does not take"},
 		"too many":        {head + strings.Repeat("<x/>", 1<<15) + tail, "f:2: too large for an NCCL topology: want at most 4 MiB, 16384 elements and 64 levels"},
 		"too deep":        {head + strings.Repeat("<x>", 99) + tail, "f:2: too large for an NCCL topology: want at most 4 MiB, 16384 elements and 64 levels"},
 	} {

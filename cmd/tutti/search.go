@@ -96,7 +96,7 @@ func (f *searchFlags) run(c *cobra.Command) error {
 	case formatXML:
 		err = search.WriteXML(&text, cluster, graphs)
 	case formatJSON:
-		err = search.WriteJSON(&text, cluster, graphs, f.ranks == "all")
+		err = writeJSON(&text, newJSONSearch(cluster, graphs, f.ranks == "all"))
 	default:
 		err = writeSearchTable(&text, cluster, graphs)
 	}

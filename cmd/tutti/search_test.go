@@ -74,7 +74,7 @@ func TestSearchJSON(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out), &found))
 	assert.Equal(t, "tutti.search/1", found.Schema)
 	assert.Equal(t, "NVLS needs an NVSwitch, and "+goldenMachines+"l40x4_pcie.xml has none", found.NVLS)
-	assert.Equal(t, "RING", found.Graphs[0].Graph)
+	assert.Equal(t, "ring", found.Graphs[0].Graph)
 	assert.Equal(t, []int{2, 3, 1, 0}, found.Graphs[0].Channels[1].GPUs)
 	assert.Equal(t, []int{1, 4, 1, 4}, found.Links[0].Next)
 }

@@ -15,6 +15,7 @@ package search
 
 import (
 	"math"
+	"slices"
 
 	"tutti/model/units"
 	"tutti/topo"
@@ -58,7 +59,7 @@ func (t *try) keep() *try {
 	kept := *t
 	kept.channels = make([]channel, len(t.channels))
 	for i, ch := range t.channels {
-		kept.channels[i] = channel{append([]int(nil), ch.gpus...), ch.in, ch.out}
+		kept.channels[i] = channel{slices.Clone(ch.gpus), ch.in, ch.out}
 	}
 	return &kept
 }
@@ -115,10 +116,9 @@ func (s *space) find(r request) Graph {
 	if network {
 		t.first.typeInter, t.worstInter = s.best(s.nets), s.worst(s.nets)
 	}
-	t.speed = t.fastest(r.min)
-	t.first.bwIntra, t.first.bwInter = t.speeds[t.speed], t.speeds[t.speed]
+	t.best = t.first.keep() // nothing yet
 	t.now = t.first
-	t.best = t.first.keep()
+	t.setSpeed(t.fastest(r.min))
 
 	for {
 		if left := t.run(); left == perfect || t.enough() || !t.relax(left) {
@@ -146,6 +146,12 @@ func (t *tries) fastest(channels int) int {
 	return dropTo(t.speeds, func(speed float32) bool {
 		return speed <= t.maxBw && float32(speed*float32(channels)) <= total
 	})
+}
+
+// setSpeed lets channels have the speed of an index, within machines and between.
+func (t *tries) setSpeed(i int) {
+	t.speed = i
+	t.now.bwIntra, t.now.bwInter = t.speeds[i], t.speeds[i]
 }
 
 // found tells whether there is a solution at all.
@@ -213,8 +219,7 @@ func (t *tries) relax(left int) bool {
 	}
 	now.crossNic = 0
 	if t.speed+1 < len(t.speeds) && (!t.found() || float64(t.speeds[t.speed+1]/t.best.bwInter) > .49) {
-		t.speed++
-		now.bwIntra, now.bwInter = t.speeds[t.speed], t.speeds[t.speed]
+		t.setSpeed(t.speed + 1)
 		return true
 	}
 	return false
@@ -240,14 +245,12 @@ func (t *tries) duplicate() {
 func (t *tries) improve() {
 	t.now = *t.best
 	t.now.min = len(t.best.channels)
-	t.speed = dropTo(t.speeds, func(speed float32) bool { return speed <= t.best.bwInter })
-	t.now.bwIntra, t.now.bwInter = t.speeds[t.speed], t.speeds[t.speed]
+	t.setSpeed(dropTo(t.speeds, func(speed float32) bool { return speed <= t.best.bwInter }))
 	for left := perfect; left != 0 && t.speed > 0; left = t.run() {
 		now := &t.now
 		switch {
 		case t.best.pattern == RingPattern:
-			t.speed--
-			now.bwIntra, now.bwInter = t.speeds[t.speed], t.speeds[t.speed]
+			t.setSpeed(t.speed - 1)
 		case t.best.pattern == NVLSPattern && now.bwInter == t.best.bwInter && now.bwInter < now.bwIntra*2:
 			now.min, now.max = len(t.best.channels), len(t.best.channels)
 			t.speed--

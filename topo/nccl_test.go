@@ -162,6 +162,20 @@ func TestPathRules(t *testing.T) {
 	assert.Len(t, s.Of(topo.NIC), 1)
 }
 
+// Ranks are those of the file, whatever its order.
+func TestRanks(t *testing.T) {
+	at := func(bus string, rank int) string {
+		return strings.Replace(gpu(bus), "<gpu", fmt.Sprintf(`<gpu rank="%d"`, rank), 1)
+	}
+	s := machine(t, topo.VendorIntel, pciSwitch("01:00.0", "0xc010", pciSwitch("02:00.0", "0xc010", at("05:00.0", 9)), at("04:00.0", 3))+gpu("06:00.0")+at("03:00.0", 5))
+	var names []string
+	for _, g := range s.GPUs {
+		names = append(names, s.Label(g))
+	}
+	assert.Equal(t, []string{"GPU/0-4000", "GPU/0-3000", "GPU/0-5000"}, names) // without rank, no part
+	assert.Equal(t, "GPU/0-5000", s.Label(s.Of(topo.GPU)[0]))
+}
+
 // Without the GPUs that take no part, two are left beside AMD's CPUs, which lets
 // them be peers at any distance.
 func TestRestrict(t *testing.T) {

@@ -79,7 +79,7 @@ func checkPath(t *testing.T, s *topo.System, from, to, hops int, rate string, ki
 
 func TestOpenErrors(t *testing.T) {
 	_, err := topo.Open("dgx-z80")
-	assert.EqualError(t, err, `unknown machine "dgx-z80": want one of dgx-h100, h200x4, or an NCCL topology FILE.xml`)
+	assert.EqualError(t, err, `unknown machine "dgx-z80": want one of `+strings.Join(topo.Machines(), ", ")+`, or an NCCL topology FILE.xml`)
 	_, err = topo.Open("nowhere.xml")
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,13 +16,11 @@ import (
 
 // searchFlags are the flags of tutti search, as they were given.
 type searchFlags struct {
-	machine             string
-	nodes, gpus         int
+	clusterFlags
 	nvls, collnet       bool
 	format, ranks       string
 	json                bool
 	graphFile, dumpFile string
-	merge               string
 }
 
 // The forms in which graphs are told.
@@ -52,10 +49,8 @@ can drive NCCL (NCCL_GRAPH_FILE) and the reverse (NCCL_GRAPH_DUMP_FILE).`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
+	f.clusterFlags.register(c)
 	flags := c.Flags()
-	flags.StringVar(&f.machine, "machine", defaultMachine, "a built-in machine ("+strings.Join(topo.Machines(), ", ")+") or an NCCL topology FILE.xml")
-	flags.IntVar(&f.nodes, "nodes", 1, "how many such machines")
-	flags.IntVarP(&f.gpus, "gpus", "g", 0, "use the first N GPUs of each machine (default all)")
 	flags.BoolVar(&f.nvls, "nvls", true, "look for NVLS heads, as NCCL does unless NCCL_NVLS_ENABLE=0")
 	flags.BoolVar(&f.collnet, "collnet", false, "look for CollNet graphs, as NCCL does with NCCL_COLLNET_ENABLE=1")
 	flags.StringVar(&f.format, "format", formatTable, "table; nccl, as NCCL logs it; xml, as its graph files; json")
@@ -63,9 +58,6 @@ can drive NCCL (NCCL_GRAPH_FILE) and the reverse (NCCL_GRAPH_DUMP_FILE).`,
 	flags.BoolVar(&f.json, "json", false, "the same as --format json")
 	flags.StringVar(&f.graphFile, "graph-file", "", "take the graphs in this file and search for the others only (NCCL_GRAPH_FILE)")
 	flags.StringVar(&f.dumpFile, "graph-dump-file", "", "write the graphs to this file, too (NCCL_GRAPH_DUMP_FILE)")
-	flags.StringVar(&f.merge, "net-merge-level", "LOC", "make one of ports this near each other, as NCCL_NET_MERGE_LEVEL does: LOC (as the machine has them), PORT, PIX, PXB, P2C, PXN, PHB, SYS")
-	complete(c, "machine", topo.Machines())
-	complete(c, "net-merge-level", mergeLevels)
 	complete(c, "format", searchFormats)
 	complete(c, "ranks", []string{"all"})
 	return c
@@ -127,36 +119,7 @@ func (f *searchFlags) cluster(c *cobra.Command) (*topo.Cluster, error) {
 	if f.ranks != "" && f.format != formatNCCL && f.format != formatJSON {
 		return nil, usage(fmt.Errorf("--ranks is for --format %s and --json, not for %s", formatNCCL, f.format))
 	}
-	machine, err := topo.Open(f.machine)
-	if errors.As(err, new(topo.UnknownMachineError)) {
-		err = usage(fmt.Errorf("--machine: %w", err))
-	}
-	if err != nil {
-		return nil, err
-	}
-	if machine, err = fuse(machine, f.merge); err != nil {
-		return nil, err
-	}
-	cluster, err := topo.NewCluster(machine, f.nodes, f.gpus, topo.RailOptimised)
-	return cluster, usage(err)
-}
-
-// mergeLevels are the distances up to which ports may be fused, in NCCL's words.
-var mergeLevels = []string{"LOC", "PORT", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS"}
-
-func fuse(machine *topo.System, level string) (*topo.System, error) {
-	if level == mergeLevels[0] {
-		return machine, nil
-	}
-	for t := topo.PathPIX; t <= topo.PathSYS; t++ {
-		if t.String() == level {
-			return machine.Fuse(t)
-		}
-	}
-	if level == "PORT" {
-		return machine.Fuse(topo.PathPort)
-	}
-	return nil, usage(fmt.Errorf("--net-merge-level %s: want one of %s", level, strings.Join(mergeLevels, ", ")))
+	return f.clusterFlags.cluster(c)
 }
 
 func readGraphs(file string, c *topo.Cluster) (*search.Graphs, error) {

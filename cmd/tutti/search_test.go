@@ -105,7 +105,7 @@ func TestSearchErrors(t *testing.T) {
 		"--format nccl --json":  "--json and --format exclude each other: want one of them",
 		"--ranks 3 --json":      "--ranks 3: want all",
 		"--ranks all":           "--ranks is for --format nccl and --json, not for table",
-		"--nodes 0":             "0 nodes: want 1 to",
+		"--nodes 0":             "--nodes 0: want 1 to",
 		"--gpus 9":              "9 GPUs of dgx-h100: want 1 to 8",
 		"--net-merge-level NVL": "--net-merge-level NVL: want one of LOC, PORT, PIX, PXB, P2C, PXN, PHB, SYS",
 		"rings":                 `unknown command "rings" for "tutti search"`,

@@ -112,21 +112,3 @@ func wayOf(c *topo.Cluster, ch search.Channel) string {
 	}
 	return strings.Join(words, " ")
 }
-
-// ranges writes ascending numbers as in 0-3,8.
-func ranges(numbers []int) string {
-	var words []string
-	for i := 0; i < len(numbers); {
-		last := i
-		for last+1 < len(numbers) && numbers[last+1] == numbers[last]+1 {
-			last++
-		}
-		word := strconv.Itoa(numbers[i])
-		if last > i {
-			word += "-" + strconv.Itoa(numbers[last])
-		}
-		words = append(words, word)
-		i = last + 1
-	}
-	return strings.Join(words, ",")
-}

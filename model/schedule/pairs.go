@@ -4,7 +4,7 @@ import "tutti/model"
 
 // reduces tells whether an output element has more than one source.
 func (t Task) reduces() bool {
-	return t.Collective == model.AllReduce || t.Collective == model.ReduceScatter || t.Collective == model.Reduce
+	return t.Collective.Reduces()
 }
 
 // sends tells whether a rank has something in its input that belongs into the

@@ -23,7 +23,7 @@ func machine(n int) *topo.System {
 	for i := range n {
 		fmt.Fprintf(&b, `<pci busid="a%d" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16">
 			<pci busid="b%d" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16"><gpu dev="%d" sm="90"><nvlink count="18" tclass="0x068000"/></gpu></pci>
-			<pci busid="c%d" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16"><nic><net name="n%d" dev="%d" speed="400000" gdr="1"/></nic></pci></pci>`, i, i, i, i, i, i)
+			<pci busid="c%d" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16"><nic><net name="n%d" dev="%d" speed="400000" gdr="1" coll="1"/></nic></pci></pci>`, i, i, i, i, i, i)
 	}
 	b.WriteString(`</cpu></system>`)
 	s, err := topo.ReadXML(strings.NewReader(b.String()), fmt.Sprintf("%d GPUs", n))
@@ -53,20 +53,9 @@ func build(t schedule.Task) (schedule.Schedule, error) {
 	}
 	key := [2]int{c.RanksPerNode(), min(c.Nodes, 2)}
 	if _, found := graphs[key]; !found {
-		graphs[key] = search.All(c)
+		graphs[key] = search.Find(c, search.Options{CollNet: true})
 	}
-	g := graphs[key]
-	switch {
-	case t.Algorithm == model.CollNet:
-		return schedule.NewCollNet(t, search.NewHeads(c, g.NVLS)), nil
-	case t.Algorithm == model.CollNetChain:
-		return schedule.NewCollNetChain(t, search.NewTrees(c, g.Tree)), nil
-	case t.Algorithm == model.RailRing:
-		return schedule.NewRing(t, search.NewRings(c, g.Ring)), nil
-	case t.Algorithm == model.NVLS && t.Nodes > 1:
-		return schedule.NewNVLS(t, search.NewHeads(c, g.NVLS)), nil
-	}
-	return schedule.New(t, c, g)
+	return schedule.New(t, c, graphs[key])
 }
 
 // must is build for tasks that have a schedule.
@@ -85,10 +74,10 @@ func possible(t schedule.Task) bool {
 		return t.Ranks/t.Nodes > 2 && (t.Collective == model.AllReduce || t.Nodes == 1 && t.Ranks <= 32)
 	case model.NVLSTree:
 		return t.Ranks/t.Nodes > 2 && t.Nodes > 1
-	case model.CollNet:
-		return t.Ranks/t.Nodes > 2 && t.Nodes > 1
-	case model.CollNetChain:
+	case model.CollNet, model.CollNetChain:
 		return t.Nodes > 1
+	case model.RailRing:
+		return t.Ranks/t.Nodes%2 == 0
 	case model.OneShot, model.TwoShot:
 		return t.Nodes == 1
 	default:

@@ -103,9 +103,9 @@ func (b Buffer) Holds(offset, count int64) bool {
 // one returns the buffer that holds a single run of elements.
 func one(first, count int64) Buffer { return Buffer{first, count, max(1, count), 1} }
 
-// canOverlap tells whether a rank's input and output may overlap so that elements
+// CanOverlap tells whether a rank's input and output may overlap so that elements
 // keep their place. What goes from rank to rank never returns to its own.
-func (t Task) canOverlap() bool {
+func (t Task) CanOverlap() bool {
 	return t.Collective != model.AllToAll && t.Collective != model.SendRecv && t.Collective != model.Exchange
 }
 

@@ -21,6 +21,7 @@ type searchFlags struct {
 	format, ranks       string
 	json                bool
 	graphFile, dumpFile string
+	svg                 string
 }
 
 // The forms in which graphs are told.
@@ -58,6 +59,7 @@ can drive NCCL (NCCL_GRAPH_FILE) and the reverse (NCCL_GRAPH_DUMP_FILE).`,
 	flags.BoolVar(&f.json, "json", false, "the same as --format json")
 	flags.StringVar(&f.graphFile, "graph-file", "", "take the graphs in this file and search for the others only (NCCL_GRAPH_FILE)")
 	flags.StringVar(&f.dumpFile, "graph-dump-file", "", "write the graphs to this file, too (NCCL_GRAPH_DUMP_FILE)")
+	flags.StringVar(&f.svg, "svg", "", "draw rings and trees over the machine, into this file")
 	complete(c, "format", searchFormats)
 	complete(c, "ranks", []string{"all"})
 	return c
@@ -78,6 +80,11 @@ func (f *searchFlags) run(c *cobra.Command) error {
 	if f.dumpFile != "" {
 		write := func(w io.Writer) error { return search.WriteXML(w, cluster, graphs) }
 		if err := writeFile(f.dumpFile, write); err != nil {
+			return err
+		}
+	}
+	if f.svg != "" {
+		if err := writeFile(f.svg, func(w io.Writer) error { return drawSearch(w, cluster, graphs) }); err != nil {
 			return err
 		}
 	}

@@ -98,6 +98,19 @@ func TestSearchGraphFile(t *testing.T) {
 	assert.Contains(t, edited, "channels: 8 for collectives") // four of two graph channels: GPUs since Hopper have more
 }
 
+// The picture shows the first ways of rings and trees.
+func TestSearchPicture(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "search.svg")
+	_, _, code := tutti("search", "--nodes", "2", "--svg", file)
+	require.Zero(t, code)
+	picture, err := os.ReadFile(file)
+	require.NoError(t, err)
+	for _, label := range []string{">ring 0<", ">ring 1<", ">tree 0<", ">tree 1<"} {
+		assert.Contains(t, string(picture), label)
+	}
+	assert.Equal(t, 2*9+2*8, strings.Count(string(picture), "<polygon")) // arrows
+}
+
 func TestSearchErrors(t *testing.T) {
 	for args, want := range map[string]string{
 		"--machine dgx-z80":     `--machine: unknown machine "dgx-z80"`,

@@ -162,6 +162,57 @@ func TestPathRules(t *testing.T) {
 	assert.Len(t, s.Of(topo.NIC), 1)
 }
 
+// NCCL's settings change paths as they do in NCCL.
+func TestSettings(t *testing.T) {
+	s := machine(t, topo.VendorIntel, gpu("01:00.0", nvlink("03:00.0"))+pciSwitch("02:00.0", "1", gpu("03:00.0", nvlink("01:00.0")), nic("04:00.0", 0, 1)))
+	assert.Equal(t, "NVL/1 PXN/4 PHB/4 PIX/3 PIX/3", kinds(s))
+	for _, c := range []struct{ name, value, want string }{
+		{"NCCL_P2P_LEVEL", "NVL", "NVL/1 PXN/4 PHB/4 PIX/3 PIX/3"},
+		{"NCCL_P2P_DISABLE", "1", "PHB/3 PHB/4 PHB/4 PIX/3 PIX/3"},
+		{"NCCL_P2P_LEVEL", "0", "PHB/3 PHB/4 PHB/4 PIX/3 PIX/3"},
+		{"NCCL_PXN_DISABLE", "1", "NVL/1 PHB/4 PHB/4 PIX/3 PIX/3"},
+		{"NCCL_NET_GDR_LEVEL", "LOC", "NVL/1 PHB/4 PHB/4 PHB/5 PHB/5"},
+	} {
+		var set topo.Settings
+		known, err := set.Set(c.name, c.value)
+		require.True(t, known)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, kinds(s.With(set)), "%s=%s", c.name, c.value)
+	}
+	for _, name := range topo.Variables() {
+		known, err := new(topo.Settings).Set(name, "much")
+		assert.True(t, known)
+		assert.ErrorContains(t, err, name+"=much: want ")
+	}
+	known, err := new(topo.Settings).Set("HOME", "here")
+	assert.False(t, known)
+	assert.NoError(t, err)
+}
+
+// GPUs share out the ports near them, or use all of them.
+func TestLocalNET(t *testing.T) {
+	s := machine(t, topo.VendorIntel, pciSwitch("01:00.0", "1", gpu("02:00.0"), gpu("03:00.0"), nic("04:00.0", 0, 1), nic("05:00.0", 1, 1), nic("06:00.0", 2, 1), nic("07:00.0", 3, 1)))
+	ports := func(s *topo.System) string {
+		var words []string
+		for _, g := range s.GPUs {
+			var list []string
+			for channel := range 5 {
+				list = append(list, s.Nodes[s.LocalNET(g, channel)].Name)
+			}
+			words = append(words, strings.Join(list, " "))
+		}
+		return strings.Join(words, ", ")
+	}
+	assert.Equal(t, "net0 net1 net0 net1 net0, net2 net3 net2 net3 net2", ports(s))
+	var all, one topo.Settings
+	_, err := all.Set("NCCL_NETDEVS_POLICY", "ALL")
+	require.NoError(t, err)
+	_, err = one.Set("NCCL_NETDEVS_POLICY", "MAX:1")
+	require.NoError(t, err)
+	assert.Equal(t, "net0 net1 net2 net3 net0, net2 net3 net0 net1 net2", ports(s.With(all)))
+	assert.Equal(t, "net0 net0 net0 net0 net0, net2 net2 net2 net2 net2", ports(s.With(one)))
+}
+
 // Ranks are those of the file, whatever its order.
 func TestRanks(t *testing.T) {
 	at := func(bus string, rank int) string {

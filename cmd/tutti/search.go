@@ -22,6 +22,7 @@ type searchFlags struct {
 	json                bool
 	graphFile, dumpFile string
 	svg                 string
+	env                 []string
 }
 
 // The forms in which graphs are told.
@@ -59,6 +60,7 @@ can drive NCCL (NCCL_GRAPH_FILE) and the reverse (NCCL_GRAPH_DUMP_FILE).`,
 	flags.BoolVar(&f.json, "json", false, "the same as --format json")
 	flags.StringVar(&f.graphFile, "graph-file", "", "take the graphs in this file and search for the others only (NCCL_GRAPH_FILE)")
 	flags.StringVar(&f.dumpFile, "graph-dump-file", "", "write the graphs to this file, too (NCCL_GRAPH_DUMP_FILE)")
+	flags.StringSliceVar(&f.env, "env", nil, "settings of NCCL that change paths or channels, as in NCCL_CROSS_NIC=0,NCCL_P2P_LEVEL=SYS")
 	flags.StringVar(&f.svg, "svg", "", "draw rings and trees over the machine, into this file")
 	complete(c, "format", searchFormats)
 	complete(c, "ranks", []string{"all"})
@@ -71,6 +73,9 @@ func (f *searchFlags) run(c *cobra.Command) error {
 		return err
 	}
 	options := search.Options{NoNVLS: !f.nvls, CollNet: f.collnet}
+	if cluster.Machine, err = applyEnv(cluster.Machine, &options, f.env); err != nil {
+		return usage(fmt.Errorf("--env: %w", err))
+	}
 	if f.graphFile != "" {
 		if options.Given, err = readGraphs(f.graphFile, cluster); err != nil {
 			return err
@@ -127,6 +132,28 @@ func (f *searchFlags) cluster(c *cobra.Command) (*topo.Cluster, error) {
 		return nil, usage(fmt.Errorf("--ranks is for --format %s and --json, not for %s", formatNCCL, f.format))
 	}
 	return f.clusterFlags.cluster(c)
+}
+
+// applyEnv gives the machine, or the search, the settings in a list of NAME=VALUE.
+func applyEnv(machine *topo.System, o *search.Options, env []string) (*topo.System, error) {
+	if len(env) == 0 {
+		return machine, nil
+	}
+	var settings topo.Settings
+	for _, item := range env {
+		name, value, _ := strings.Cut(item, "=")
+		known, err := settings.Set(name, value)
+		if !known {
+			known, err = o.Set(name, value)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !known {
+			return nil, fmt.Errorf("%s is none of NCCL's variables that matter here: want %s", name, strings.Join(append(topo.Variables(), search.Variables()...), ", "))
+		}
+	}
+	return machine.With(settings), nil
 }
 
 func readGraphs(file string, c *topo.Cluster) (*search.Graphs, error) {

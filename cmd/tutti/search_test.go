@@ -98,6 +98,14 @@ func TestSearchGraphFile(t *testing.T) {
 	assert.Contains(t, edited, "channels: 8 for collectives") // four of two graph channels: GPUs since Hopper have more
 }
 
+// NCCL's settings change what is found: without crossing NICs, rings send by PXN.
+func TestSearchEnv(t *testing.T) {
+	out, _, code := tutti("search", "--nodes", "2", "--env", "NCCL_CROSS_NIC=0,NCCL_NVLS_ENABLE=0", "--format", "nccl")
+	require.Zero(t, code)
+	assert.Contains(t, out, "RING  Pattern 4, crossNic 0, nChannels 8, bw 45.000000/45.000000, type NVL/PXN, sameChannels 0\n")
+	assert.NotContains(t, out, "NVLS ")
+}
+
 // The picture shows the first ways of rings and trees.
 func TestSearchPicture(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "search.svg")
@@ -113,15 +121,18 @@ func TestSearchPicture(t *testing.T) {
 
 func TestSearchErrors(t *testing.T) {
 	for args, want := range map[string]string{
-		"--machine dgx-z80":     `--machine: unknown machine "dgx-z80"`,
-		"--format html":         "--format html: want one of table, nccl, xml, json",
-		"--format nccl --json":  "--json and --format exclude each other: want one of them",
-		"--ranks 3 --json":      "--ranks 3: want all",
-		"--ranks all":           "--ranks is for --format nccl and --json, not for table",
-		"--nodes 0":             "--nodes 0: want 1 to",
-		"--gpus 9":              "9 GPUs of dgx-h100: want 1 to 8",
-		"--net-merge-level NVL": "--net-merge-level NVL: want one of LOC, PORT, PIX, PXB, P2C, PXN, PHB, SYS",
-		"rings":                 `unknown command "rings" for "tutti search"`,
+		"--machine dgx-z80":        `--machine: unknown machine "dgx-z80"`,
+		"--env NCCL_CROSS_NIC=7":   "--env: NCCL_CROSS_NIC=7: want a number from 0 to 2",
+		"--env NCCL_P2P_LEVEL=FAR": "--env: NCCL_P2P_LEVEL=FAR: want a type of path from LOC to SYS, or a number from 0 to 5",
+		"--env NCCL_DEBUG=INFO":    "--env: NCCL_DEBUG is none of NCCL's variables that matter here: want NCCL_P2P_LEVEL, ",
+		"--format html":            "--format html: want one of table, nccl, xml, json",
+		"--format nccl --json":     "--json and --format exclude each other: want one of them",
+		"--ranks 3 --json":         "--ranks 3: want all",
+		"--ranks all":              "--ranks is for --format nccl and --json, not for table",
+		"--nodes 0":                "--nodes 0: want 1 to",
+		"--gpus 9":                 "9 GPUs of dgx-h100: want 1 to 8",
+		"--net-merge-level NVL":    "--net-merge-level NVL: want one of LOC, PORT, PIX, PXB, P2C, PXN, PHB, SYS",
+		"rings":                    `unknown command "rings" for "tutti search"`,
 	} {
 		_, notes, code := tutti(append([]string{"search"}, strings.Fields(args)...)...)
 		assert.Equal(t, 2, code, args)

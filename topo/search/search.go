@@ -78,7 +78,8 @@ type tries struct {
 	best   *try
 
 	worstIntra, worstInter topo.PathType
-	left                   int // steps in all
+	crosses                bool // NICs, if nothing else helps
+	left                   int  // steps in all
 
 	channels []channel   // room for a walk's
 	ranking  []candidate // likewise
@@ -86,8 +87,35 @@ type tries struct {
 
 // find searches for a graph (NCCL 2.28.3, search.cc, ncclTopoCompute).
 func (s *space) find(r request) Graph {
-	network := len(s.nets) > 0
-	k := len(s.gpus)
+	t := s.newTries(r)
+	for {
+		if left := t.run(); left == perfect || t.enough() || !t.relax(left) {
+			break
+		}
+	}
+	t.duplicate()
+	t.improve()
+	if !t.found() && !r.collNet && r.pattern != NVLSPattern {
+		t.inOrder()
+	}
+	if !t.found() {
+		return Graph{}
+	}
+	return s.graph(t.best)
+}
+
+// newTries begins with the best that the machine has: the highest speed, the
+// nearest paths.
+func (s *space) newTries(r request) *tries {
+	network, k := len(s.nets) > 0, len(s.gpus)
+	t := &tries{space: s, speeds: speeds(s.sm, network), left: stepsInAll, worstIntra: topo.PathSYS, worstInter: topo.PathSYS}
+	crossNic := 0
+	if len(s.nets) > 1 && (r.pattern == RingPattern || r.pattern == BalancedTree || r.pattern == SplitTree) {
+		t.crosses = s.crossing == CrossNicAuto
+		if s.crossing == CrossNicAny {
+			crossNic = 1
+		}
+	}
 	switch r.pattern {
 	case NVLSPattern: // at most as many heads as GPUs, and evenly so without a network
 		r.max = min(maxHeads, k)
@@ -104,36 +132,20 @@ func (s *space) find(r request) Graph {
 	if k == 1 && r.pattern != RingPattern {
 		r.pattern = TreePattern
 	}
-	t := &tries{space: s, speeds: speeds(s.sm, network), left: stepsInAll}
-	for range r.max {
-		t.channels = append(t.channels, channel{gpus: make([]int, k), in: -1, out: -1})
-	}
-	t.first = try{request: r, same: r.pattern != NVLSPattern, typeIntra: topo.PathLOC, typeInter: topo.PathPIX, latency: -1}
-	t.worstIntra, t.worstInter = topo.PathSYS, topo.PathSYS
+	t.first = try{request: r, crossNic: crossNic, same: r.pattern != NVLSPattern, typeIntra: topo.PathLOC, typeInter: topo.PathPIX, latency: -1}
 	if k > 1 {
 		t.first.typeIntra, t.worstIntra = s.best(s.gpus), s.worst(s.gpus)
 	}
 	if network {
 		t.first.typeInter, t.worstInter = s.best(s.nets), s.worst(s.nets)
 	}
+	for range r.max {
+		t.channels = append(t.channels, channel{gpus: make([]int, k), in: -1, out: -1})
+	}
 	t.best = t.first.keep() // nothing yet
 	t.now = t.first
 	t.setSpeed(t.fastest(r.min))
-
-	for {
-		if left := t.run(); left == perfect || t.enough() || !t.relax(left) {
-			break
-		}
-	}
-	t.duplicate()
-	t.improve()
-	if !t.found() && !r.collNet && r.pattern != NVLSPattern {
-		t.inOrder()
-	}
-	if !t.found() {
-		return Graph{}
-	}
-	return s.graph(t.best)
+	return t
 }
 
 // fastest is the index of the highest speed that the best path has, and that so
@@ -213,11 +225,11 @@ func (t *tries) relax(left int) bool {
 		}
 	}
 	now.typeInter = t.first.typeInter
-	if now.crossNic == 0 && len(t.nets) > 1 && (t.best.pattern == RingPattern || t.best.pattern == BalancedTree) {
+	if t.crosses && now.crossNic == 0 && (t.best.pattern == RingPattern || t.best.pattern == BalancedTree) {
 		now.crossNic = 2
 		return true
 	}
-	now.crossNic = 0
+	now.crossNic = t.first.crossNic
 	if t.speed+1 < len(t.speeds) && (!t.found() || float64(t.speeds[t.speed+1]/t.best.bwInter) > .49) {
 		t.setSpeed(t.speed + 1)
 		return true

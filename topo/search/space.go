@@ -17,6 +17,7 @@ type space struct {
 	gpus, nets []int // nodes
 	rank       []int // by GPU
 	sm         int
+	crossing   CrossNic
 	maxBw      float32 // what one channel can have
 	totalBw    float32 // what all of them can have together
 

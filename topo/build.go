@@ -131,7 +131,7 @@ func (b *builder) needGPUs(root *xmltree.Element) {
 	switch {
 	case gpus > 0:
 	case slots+ports > 0:
-		b.Fail(root.Line, "no <gpu> element, though %d PCI devices have the class of a GPU and %d that of a NIC: this is a template that NCCL completes at run time; want what it dumps then (NCCL_TOPO_DUMP_FILE)", slots, ports)
+		b.Fail(root.Line, "no <gpu> element, though %d PCI devices have the class of a GPU and %d that of a NIC: this is a template that NCCL completes at run time; want what it dumps then (NCCL_TOPO_DUMP_FILE), or a built-in machine", slots, ports)
 	default:
 		b.Fail(root.Line, "no <gpu> element: want a complete dump (NCCL_TOPO_DUMP_FILE), not a PCI template")
 	}

@@ -27,7 +27,7 @@ func files(t testing.TB) (list []string) {
 // What is no machine says so; every machine is the same after it was written and
 // read again.
 func TestFiles(t *testing.T) {
-	template := "this is a template that NCCL completes at run time; want what it dumps then (NCCL_TOPO_DUMP_FILE)"
+	template := "this is a template that NCCL completes at run time; want what it dumps then (NCCL_TOPO_DUMP_FILE), or a built-in machine"
 	refused := map[string]string{
 		"aws-p4d.24xl-8xA100.xml": ":15: no <gpu> element, though 8 PCI devices have the class of a GPU and 4 that of a NIC: " + template,
 		"aws-p5.48xl-8xH100.xml":  ":15: no <gpu> element: want a complete dump (NCCL_TOPO_DUMP_FILE), not a PCI template",

@@ -194,6 +194,18 @@ func TestClusterIsLazy(t *testing.T) {
 	}), 50.)
 }
 
+// The largest cluster, 131,072 GPUs: building it, and finding routes.
+func BenchmarkCluster(b *testing.B) {
+	machine := open(b, "dgx-h100")
+	for b.Loop() {
+		c, err := topo.NewCluster(machine, topo.MaxNodes, 0, topo.RailOptimised)
+		require.NoError(b, err)
+		for rank := range 1000 {
+			c.Route(rank, c.Ranks()-1-rank, rank%8, rank%8)
+		}
+	}
+}
+
 func TestFabricErrors(t *testing.T) {
 	machine := open(t, "dgx-h100")
 	leaf := topo.Level{Nodes: 4, Switches: 1, Links: 1}

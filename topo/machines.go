@@ -97,10 +97,11 @@ func XML(name string) ([]byte, error) {
 }
 
 // About returns what the comment at the head of a built-in machine's file says:
-// what the machine is, and where the description comes from. Both are sentences.
+// what the machine is, and where the description comes from. Both are sentences,
+// and empty for a file of the user's.
 func About(name string) (machine, source string) {
 	text, err := XML(name)
-	if err != nil {
+	if err != nil || isFile(name) {
 		return "", ""
 	}
 	_, comment, _ := strings.Cut(string(text), "<!--")

@@ -84,9 +84,9 @@ func (c *Cluster) buildPorts(t *Tier, l Level) []units.Rate {
 		}
 		t.rates = append(t.rates, rate)
 		t.CableRate = max(t.CableRate, rate)
-		t.Capacity += rate * units.Rate(c.Nodes)
+		t.Capacity += units.Rate(rate * units.Rate(c.Nodes))
 		rail := c.rails[k] % t.Rails
-		down[rail] += rate * units.Rate(t.Nodes)
+		down[rail] += units.Rate(rate * units.Rate(t.Nodes))
 		ports[rail] += t.Nodes
 		t.Down = max(t.Down, ports[rail])
 	}
@@ -119,9 +119,9 @@ func (t *Tier) buildTrunks(below *Tier, l Level, down []units.Rate) []units.Rate
 		}
 		group := cable * units.Rate(cables)
 		t.CableRate = max(t.CableRate, cable)
-		t.Capacity += group * units.Rate(below.Groups/below.Rails)
+		t.Capacity += units.Rate(group * units.Rate(below.Groups/below.Rails))
 		t.rates = append(t.rates, group/units.Rate(t.each))
-		up[rail%t.Rails] += group * units.Rate(children)
+		up[rail%t.Rails] += units.Rate(group * units.Rate(children))
 	}
 	return up
 }
@@ -133,7 +133,7 @@ func (t *Tier) rate(trunk int) units.Rate { return t.rates[trunk/t.each%len(t.ra
 // machine. Links within machines have the numbers below the first tier's.
 func (c *Cluster) Tiers() []Tier { return c.tiers }
 
-// Rail returns the rail that a NET is on.
+// Rail returns the rail that a NET is on, in a cluster of several machines.
 func (c *Cluster) Rail(net int) int { return c.rails[net] }
 
 // tierOf returns the tier of a link that is not inside a machine.
@@ -226,7 +226,7 @@ func (c *Cluster) Reduces(net int) bool {
 
 // ToRoot returns the links from a rank, by way of a NET, to the switch at which
 // the NETs of this number meet: the root of an in-network reduction. From every
-// rank it is the same switch.
+// rank it is the same switch. It panics for a cluster of one machine.
 func (c *Cluster) ToRoot(rank, net int) []int {
 	m, node := c.Machine, rank/len(c.gpus)
 	links := c.appendPath(nil, node, m.Path(c.GPU(rank), m.NETs[net]))

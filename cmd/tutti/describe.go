@@ -12,8 +12,8 @@ import (
 	"tutti/topo/fabric"
 )
 
-// machine is what is told of a machine in one line.
-type machine struct {
+// machineInfo is what is told of a machine in one line.
+type machineInfo struct {
 	Name     string   `json:"name"`
 	Aliases  []string `json:"aliases,omitempty"`
 	GPUs     int      `json:"gpus"`
@@ -28,9 +28,9 @@ type machine struct {
 	Source   string   `json:"source,omitempty"`
 }
 
-func summarise(name string, s *topo.System) machine {
+func summarise(name string, s *topo.System) machineInfo {
 	about, source := topo.About(name)
-	m := machine{
+	m := machineInfo{
 		Name: name, Aliases: topo.Aliases(name), GPUs: len(s.GPUs), SM: s.SM(), NVSwitch: s.NVS >= 0,
 		NETs: len(s.NETs), CPUs: len(s.CPUs), About: about, Source: source,
 	}
@@ -61,8 +61,8 @@ func number(v float64) string {
 	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", v), "0"), ".")
 }
 
-func machineList() ([]machine, error) {
-	var list []machine
+func machineList() ([]machineInfo, error) {
+	var list []machineInfo
 	for _, name := range topo.Machines() {
 		s, err := topo.Open(name)
 		if err != nil {
@@ -73,7 +73,7 @@ func machineList() ([]machine, error) {
 	return list, nil
 }
 
-func machineTable(list []machine) *table {
+func machineTable(list []machineInfo) *table {
 	t := &table{header: []string{"machine", "GPUs", "arch", "NVLinks", "NVLink(GB/s)", "NVSwitch", "NICs", "NIC(Gb/s)", "also", "source"}}
 	for _, m := range list {
 		count, rate := none, none
@@ -131,16 +131,16 @@ func fabricTable(list []fabricInfo) *table {
 
 // description is the JSON form of tutti topo show.
 type description struct {
-	Schema  string   `json:"schema"`
-	Machine machine  `json:"machine"`
-	Assumed []string `json:"assumed,omitempty"`
-	GPUs    []gpu    `json:"gpus"`
-	NETs    []net    `json:"nets"`
-	Paths   []path   `json:"paths"`
-	Cluster *cluster `json:"cluster,omitempty"`
+	Schema  string       `json:"schema"`
+	Machine machineInfo  `json:"machine"`
+	Assumed []string     `json:"assumed,omitempty"`
+	GPUs    []gpuInfo    `json:"gpus"`
+	NETs    []netInfo    `json:"nets"`
+	Paths   []pathInfo   `json:"paths"`
+	Cluster *clusterInfo `json:"cluster,omitempty"`
 }
 
-type gpu struct {
+type gpuInfo struct {
 	Rank    int     `json:"rank"`
 	Bus     string  `json:"bus"`
 	SM      int     `json:"sm"`
@@ -150,7 +150,7 @@ type gpu struct {
 	PCI     float64 `json:"pci_GBps"`
 }
 
-type net struct {
+type netInfo struct {
 	Name string  `json:"name"`
 	Rate float64 `json:"Gbps"`
 	NUMA string  `json:"numa"`
@@ -159,7 +159,7 @@ type net struct {
 	Rail *int    `json:"rail,omitempty"`
 }
 
-type path struct {
+type pathInfo struct {
 	From  string  `json:"from"`
 	To    string  `json:"to"`
 	Type  string  `json:"type"`
@@ -167,15 +167,15 @@ type path struct {
 	Links int     `json:"links"`
 }
 
-type cluster struct {
-	Fabric  string `json:"fabric"`
-	Routing string `json:"routing"`
-	Nodes   int    `json:"nodes"`
-	Ranks   int    `json:"ranks"`
-	Tiers   []tier `json:"tiers"`
+type clusterInfo struct {
+	Fabric  string     `json:"fabric"`
+	Routing string     `json:"routing"`
+	Nodes   int        `json:"nodes"`
+	Ranks   int        `json:"ranks"`
+	Tiers   []tierInfo `json:"tiers"`
 }
 
-type tier struct {
+type tierInfo struct {
 	Name     string  `json:"name"`
 	Switches int     `json:"switches"`
 	Down     int     `json:"ports_down"`
@@ -188,11 +188,11 @@ type tier struct {
 }
 
 // describe puts all that is known of a cluster and its machine together.
-func describe(v *view) description {
+func describe(v *clusterView) description {
 	s := v.Machine
 	d := description{Schema: "tutti.topo/1", Machine: summarise(s.Name, s), Assumed: v.assumed}
 	for rank, g := range s.GPUs {
-		n := gpu{Rank: rank, Bus: s.Nodes[g].Name, SM: s.Nodes[g].SM, NUMA: numa(s, g)}
+		n := gpuInfo{Rank: rank, Bus: s.Nodes[g].Name, SM: s.Nodes[g].SM, NUMA: numa(s, g)}
 		n.NVLinks, n.NVLink = nvlinks(s, g)
 		for _, l := range s.Nodes[g].Out {
 			if s.Links[l].Type == topo.LinkPCI {
@@ -202,7 +202,7 @@ func describe(v *view) description {
 		d.GPUs = append(d.GPUs, n)
 	}
 	for k, at := range s.NETs {
-		n := net{Name: s.Nodes[at].Name, Rate: gbps(netRate(s, at)), NUMA: numa(s, at)}
+		n := netInfo{Name: s.Nodes[at].Name, Rate: gbps(netRate(s, at)), NUMA: numa(s, at)}
 		best := topo.PathDIS
 		for _, g := range s.GPUs {
 			best = min(best, s.Path(at, g).Type)
@@ -230,10 +230,10 @@ func describe(v *view) description {
 		}
 	}
 	if v.Nodes > 1 {
-		c := &cluster{Fabric: v.Fabric.Name, Routing: v.Fabric.Routing.String(), Nodes: v.Nodes, Ranks: v.Ranks()}
+		c := &clusterInfo{Fabric: v.Fabric.Name, Routing: v.Fabric.Routing.String(), Nodes: v.Nodes, Ranks: v.Ranks()}
 		for i, t := range v.Tiers() {
 			l := v.Fabric.Levels[i]
-			c.Tiers = append(c.Tiers, tier{
+			c.Tiers = append(c.Tiers, tierInfo{
 				t.Name, t.Switches, t.Down, t.Up, t.Cables, gbps(t.CableRate),
 				float64(t.Capacity/units.GBps) / 1000, l.Latency.Microseconds(), l.Reduces,
 			})
@@ -243,9 +243,9 @@ func describe(v *view) description {
 	return d
 }
 
-func pathOf(s *topo.System, from, to string, a, b int) path {
+func pathOf(s *topo.System, from, to string, a, b int) pathInfo {
 	p := s.Path(a, b)
-	return path{from, to, p.Type.String(), float64(p.Rate / units.GBps), len(p.Links)}
+	return pathInfo{from, to, p.Type.String(), float64(p.Rate / units.GBps), len(p.Links)}
 }
 
 // numa is the NUMA node that is nearest to a part of the machine.
@@ -261,7 +261,7 @@ func numa(s *topo.System, at int) string {
 const maxMatrix = 40
 
 // write describes the cluster for people.
-func (v *view) write(w io.Writer) error {
+func (v *clusterView) write(w io.Writer) error {
 	d := describe(v)
 	fmt.Fprintf(w, "%s\n", d.Machine.Name)
 	if d.Machine.About != "" {
@@ -332,7 +332,7 @@ func matrix(s *topo.System) *table {
 }
 
 // pathCounts counts the paths of each kind, where a matrix would be too large.
-func pathCounts(paths []path) *table {
+func pathCounts(paths []pathInfo) *table {
 	type kind struct {
 		to, name string
 		rate     float64
@@ -356,7 +356,7 @@ func pathCounts(paths []path) *table {
 	return t
 }
 
-func tierTable(c *cluster) *table {
+func tierTable(c *clusterInfo) *table {
 	t := &table{header: []string{"level", "switches", "ports down", "ports up", "cables", "rate(Gb/s)", "each way(TB/s)", "latency(us)", "SHARP"}}
 	for _, r := range c.Tiers {
 		latency := none

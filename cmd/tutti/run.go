@@ -188,7 +188,7 @@ func (f *runFlags) trials(c *cobra.Command) (machine string, trials []trial, not
 	if err != nil {
 		return "", nil, nil, usage(err)
 	}
-	cluster, err := f.cluster(c)
+	cluster, err := f.cluster()
 	if err != nil {
 		return "", nil, nil, err
 	}

@@ -76,7 +76,7 @@ func (f *callFlags) schedule(c *cobra.Command) (schedule.Schedule, error) {
 	if err != nil {
 		return nil, usage(err)
 	}
-	cluster, err := f.cluster(c)
+	cluster, err := f.cluster()
 	if err != nil {
 		return nil, err
 	}

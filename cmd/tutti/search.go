@@ -68,7 +68,10 @@ can drive NCCL (NCCL_GRAPH_FILE) and the reverse (NCCL_GRAPH_DUMP_FILE).`,
 }
 
 func (f *searchFlags) run(c *cobra.Command) error {
-	cluster, err := f.cluster(c)
+	if err := f.check(c); err != nil {
+		return usage(err)
+	}
+	cluster, err := f.cluster()
 	if err != nil {
 		return err
 	}
@@ -113,25 +116,24 @@ func (f *searchFlags) run(c *cobra.Command) error {
 	return nil
 }
 
-// cluster reads the flags. Its errors are of usage, but for a file that cannot be
-// read.
-func (f *searchFlags) cluster(c *cobra.Command) (*topo.Cluster, error) {
+// check finds what is wrong with the flags.
+func (f *searchFlags) check(c *cobra.Command) error {
 	if err := exclusive(c, "json", "format"); err != nil {
-		return nil, usage(err)
+		return err
 	}
 	if f.json {
 		f.format = formatJSON
 	}
 	if !slices.Contains(searchFormats, f.format) {
-		return nil, usage(fmt.Errorf("--format %s: want one of %s", f.format, strings.Join(searchFormats, ", ")))
+		return fmt.Errorf("--format %s: want one of %s", f.format, strings.Join(searchFormats, ", "))
 	}
 	if f.ranks != "" && f.ranks != "all" {
-		return nil, usage(fmt.Errorf("--ranks %s: want all", f.ranks))
+		return fmt.Errorf("--ranks %s: want all", f.ranks)
 	}
 	if f.ranks != "" && f.format != formatNCCL && f.format != formatJSON {
-		return nil, usage(fmt.Errorf("--ranks is for --format %s and --json, not for %s", formatNCCL, f.format))
+		return fmt.Errorf("--ranks is for --format %s and --json, not for %s", formatNCCL, f.format)
 	}
-	return f.clusterFlags.cluster(c)
+	return nil
 }
 
 // applyEnv gives the machine, or the search, the settings in a list of NAME=VALUE.

@@ -50,8 +50,8 @@ func newTopoList() *cobra.Command {
 			return output(c, func(w io.Writer) error {
 				if form.json {
 					return writeJSON(w, struct {
-						Schema   string    `json:"schema"`
-						Machines []machine `json:"machines"`
+						Schema   string        `json:"schema"`
+						Machines []machineInfo `json:"machines"`
 					}{"tutti.machines/1", list})
 				}
 				return machineTable(list).write(w, form.csv)
@@ -133,7 +133,7 @@ several nodes, describe the switches and cables that join them, too.`,
 }
 
 func (f *topoShow) run(c *cobra.Command) error {
-	v, err := f.open(c)
+	v, err := f.view()
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func TestTopoList(t *testing.T) {
 
 	out, _, code = tutti("topo", "list", "--json")
 	assert.Zero(t, code)
-	var list struct{ Machines []machine }
+	var list struct{ Machines []machineInfo }
 	require.NoError(t, json.Unmarshal([]byte(out), &list))
 	for i, m := range list.Machines {
 		assert.Equal(t, topo.Machines()[i], m.Name)
@@ -146,12 +146,13 @@ func TestTopoErrors(t *testing.T) {
 		"show --machine pcie.txt --nic-rate 0":    {2, "--nic-rate: 0: want more than 0 and at most 1000000 Gb/s"},
 		"show --machine dgx-h100 --nic-rate 400":  {2, "--nic-rate is for the output of nvidia-smi topo -m: want --machine FILE.txt"},
 		"show --nodes 0":                          {2, "--nodes 0: want 1 to 16384"},
+		"show --gpus 9":                           {2, "9 GPUs of dgx-h100: want 1 to 8"},
 		"show --fabric torus":                     {2, `--fabric: unknown fabric "torus": want one of ` + strings.Join(fabric.Names(), ", ") + ", or a FILE.yaml"},
 		"show --fabric fat-tree":                  {2, "--fabric fat-tree does not say how many machines it joins: want --nodes, too"},
 		"show --fabric nowhere.yaml":              {1, "open nowhere.yaml: no such file or directory"},
 		"show --fabric torn.yaml":                 {1, "torn.yaml:2: sequence end token ']' not found"},
-		"show --fabric rails.yaml":                {1, "rails.yaml:3: rails: NET mlx5_0 of dgx-h100 is on none: want all of the machine's on one"},
-		"show --fabric superpod-4su --nodes 129":  {1, "superpod-4su:12: spine.nodes: room for 128 machines, and there are 129"},
+		"show --fabric rails.yaml":                {2, "rails.yaml:3: rails: NET mlx5_0 of dgx-h100 is on none: want all of the machine's on one"},
+		"show --fabric superpod-4su --nodes 129":  {2, "superpod-4su:12: spine.nodes: room for 128 machines, and there are 129"},
 		"show --svg nowhere/x.svg":                {1, "nowhere/x.svg: cannot be written: no such file or directory"},
 		"show --xml folder":                       {1, "folder: there is something that is not a regular file"},
 		"list --csv --json":                       {2, "--csv and --json exclude each other: want one of them"},

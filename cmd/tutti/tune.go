@@ -54,7 +54,7 @@ func (f *tuneFlags) run(c *cobra.Command) error {
 	if f.as != "nccl" {
 		return usage(fmt.Errorf("--as %s: want nccl", f.as))
 	}
-	cluster, err := f.cluster(c)
+	cluster, err := f.cluster()
 	if err != nil {
 		return err
 	}

@@ -90,13 +90,22 @@ func (c *canvas) frame(b box, fill, border, first, second string) {
 	c.Roundrect(b.x, b.y, b.w, b.h, 5, 5, fmt.Sprintf("fill:%s;stroke:%s;stroke-width:1.2", fill, border))
 	switch {
 	case second == "":
-		c.write(b.centre(), b.y+b.h/2+4, 11, first, "")
+		c.write(b.centre(), b.y+b.h/2+4, size(first, 11, b.w), first, "")
 	case b.h < 2*portDepth:
-		c.write(b.centre(), b.y+b.h/2+3, 9, first+" · "+second, "")
+		text := first + " · " + second
+		c.write(b.centre(), b.y+b.h/2+3, size(text, 9, b.w), text, "")
 	default:
-		c.write(b.centre(), b.y+b.h/2-3, 12, first, bold)
-		c.write(b.centre(), b.y+b.h/2+12, 9, second, "")
+		c.write(b.centre(), b.y+b.h/2-3, size(first, 12, b.w), first, bold)
+		c.write(b.centre(), b.y+b.h/2+12, size(second, 9, b.w), second, "")
 	}
+}
+
+// size is how large text can be, at the most, to fit in a box.
+func size(text string, largest, width int) int {
+	for largest > 6 && textWidth(text, largest) > width-6 {
+		largest--
+	}
+	return largest
 }
 
 // stroke is the style of a line.

@@ -68,14 +68,14 @@ type block struct {
 	gap     bool // groups are left out before it
 }
 
-// elide lists n numbers, or the first few and the last with -1 for the others.
+// elide lists the numbers below n: all, or where there are more than so many, the
+// first ones, -1 for those left out, and the last.
 func elide(n, most int) []int {
-	var list []int
+	list := make([]int, 0, most+1)
 	for i := range min(n, most) {
 		list = append(list, i)
 	}
 	if n > most {
-		list[most-1] = n - 1
 		list = append(list[:most-1], -1, n-1)
 	}
 	return list

@@ -43,8 +43,9 @@ type extent struct {
 }
 
 // texts finds all text of a picture, and checks that the picture is sound XML
-// and that all text is inside it.
+// and that all text is inside it, or in the box that its middle is in.
 func texts(t require.TestingT, picture string) []extent {
+	var boxes []extent
 	size := regexp.MustCompile(`font-size:(\d+)px`)
 	var list []extent
 	var at *extent
@@ -70,6 +71,9 @@ func texts(t require.TestingT, picture string) []extent {
 			switch e.Name.Local {
 			case "svg":
 				width, height = number(e, "width"), number(e, "height")
+			case "rect":
+				x, y := number(e, "x"), number(e, "y")
+				boxes = append(boxes, extent{"", x, y, x + number(e, "width"), y + number(e, "height")})
 			case "text":
 				style := ""
 				for _, a := range e.Attr {
@@ -86,13 +90,20 @@ func texts(t require.TestingT, picture string) []extent {
 		case xml.CharData:
 			if at != nil {
 				wide := 0.54 * at.x2 * float64(len([]rune(string(e))))
-				if at.text == "middle" {
+				centred := at.text == "middle"
+				if centred {
 					at.x1 -= wide / 2
 				}
 				at.x2, at.text = at.x1+wide, string(e)
 				require.GreaterOrEqual(t, at.x1, 0., at.text)
 				require.LessOrEqual(t, at.x2, width, at.text)
 				require.LessOrEqual(t, at.y2, height, at.text)
+				for _, b := range boxes[1:] { // but for the background
+					x, y := (at.x1+at.x2)/2, (at.y1+at.y2)/2
+					if centred && b.x1 <= x && x <= b.x2 && b.y1 <= y && y <= b.y2 {
+						require.GreaterOrEqual(t, at.x1, b.x1, at.text)
+					}
+				}
 				list = append(list, *at)
 				at = nil
 			}

@@ -54,7 +54,18 @@ type host struct {
 	cpus  []*tree
 	width int
 	depth int // levels of PCI switches
-	row   int
+}
+
+// row is a row of hosts, with the bar of NVSwitches below it.
+type row struct {
+	hosts   []*host
+	above   int // room above the devices, for routes
+	links   int // room below them, for NVLinks and routes
+	cpus    int // y of the CPUs
+	devices int // y of the devices
+	below   int // y where they end, and what hangs on NICs
+	bar     box
+	bottom  int
 }
 
 // layout says where the parts of a machine stand.
@@ -67,20 +78,7 @@ type layout struct {
 	height int
 }
 
-// row is a row of hosts, with the bar of NVSwitches below it.
-type row struct {
-	hosts        []*host
-	top          int
-	cpus         int // y of the CPUs
-	above        int // y where the lanes above the devices begin
-	devices      int
-	below        int // y where the devices and what hangs on NICs end
-	bar          box
-	lanes, links int // depth of the lanes above, and of what is between devices and bar
-	bottom       int
-}
-
-// arrange finds hosts, trees and widths; place gives them their places.
+// arrange lays a machine out, without room for links and routes.
 func arrange(s *topo.System) *layout {
 	l := &layout{s: s, boxes: map[int]box{}}
 	seen := map[int]bool{}
@@ -105,6 +103,7 @@ func arrange(s *topo.System) *layout {
 		l.hosts = append(l.hosts, h)
 	}
 	l.fill()
+	l.place()
 	return l
 }
 
@@ -125,7 +124,6 @@ func (l *layout) fill() {
 		l.rows = append(l.rows, row{hosts: chunk})
 		width := -hostGap
 		for _, h := range chunk {
-			h.row = len(l.rows) - 1
 			width += h.width + hostGap
 		}
 		l.width = max(l.width, width)
@@ -201,6 +199,7 @@ func (t *tree) measure() {
 	}
 }
 
+// columns lists what stands side by side.
 func columns(kids []*tree) [][]*tree {
 	var list [][]*tree
 	for _, k := range kids {
@@ -223,39 +222,33 @@ func gapAfter(t *tree) int {
 	return cellGap
 }
 
-// place gives every part its box, given for each row how deep the lanes above
-// the devices are and what is between devices and NVSwitches.
+// place gives every part its box.
 func (l *layout) place() {
 	y := margin + titleDepth
 	for i := range l.rows {
 		r := &l.rows[i]
-		r.top = y
-		depth := 0
+		depth, between, width := 0, 0, -hostGap
 		for _, h := range r.hosts {
 			depth = max(depth, h.depth)
+			between = max(between, len(h.cpus)-2)
+			width += h.width + hostGap
 		}
-		r.cpus = y
+		r.cpus = y + between*arcRise
+		x := margin + (l.width-width)/2
 		if len(l.hosts) > 1 {
 			r.cpus += 28 // for the frame
 		}
-		between := 0
-		for _, h := range r.hosts {
-			between = max(between, len(h.cpus)-2)
-		}
-		r.cpus += between * arcRise
-		switches := r.cpus + cpuDepth + rowGap
-		r.above = switches + depth*(switchDepth+rowGap) - rowGap + 8
-		r.devices = max(r.above+r.lanes+8, switches+depth*(switchDepth+rowGap))
-		r.below = r.devices + cellDepth + stubDepth
-		width := -hostGap
-		for _, h := range r.hosts {
-			width += h.width + hostGap
-		}
-		x := margin + (l.width-width)/2
 		if len(l.rows) > 1 {
 			x = margin + gutter
 		}
-		left := x
+		switches := r.cpus + cpuDepth + rowGap
+		r.devices = switches + depth*(switchDepth+rowGap) + max(0, r.above-rowGap/2)
+		r.below = r.devices + cellDepth + stubDepth
+		r.bar = box{x, r.below + r.links, width, barDepth}
+		r.bottom = r.bar.y
+		if l.s.NVS >= 0 {
+			r.bottom += barDepth
+		}
 		for _, h := range r.hosts {
 			for _, t := range h.cpus {
 				l.boxes[t.node] = box{x, r.cpus, t.width, cpuDepth}
@@ -264,18 +257,13 @@ func (l *layout) place() {
 			}
 			x += hostGap - cpuGap
 		}
-		r.bar = box{left, r.below + r.links, x - hostGap - left, barDepth}
-		r.bottom = r.below
-		if l.s.NVS >= 0 {
-			r.bottom = r.bar.bottom()
-		} else {
-			r.bottom += r.links
-		}
-		y = r.bottom + 34
+		y = r.bottom + hostGap
 	}
 	l.height = y
 }
 
+// placeKids gives what is below a tree its boxes: switches at y and below that,
+// devices at theirs.
 func (l *layout) placeKids(t *tree, x, y, devices int) {
 	x += (t.width - t.span) / 2
 	for _, column := range t.columns {
@@ -304,13 +292,8 @@ func (l *layout) placeKids(t *tree, x, y, devices int) {
 	}
 }
 
-// rowOf is the row of hosts that a node stands in.
-func (l *layout) rowOf(node int) *row {
-	b := l.boxes[node]
-	for i := range l.rows {
-		if b.y < l.rows[i].bottom {
-			return &l.rows[i]
-		}
-	}
-	return &l.rows[len(l.rows)-1]
+// rowOf is the index of the row of hosts that a node stands in.
+func (l *layout) rowOf(node int) int {
+	y := l.boxes[node].y
+	return max(0, slices.IndexFunc(l.rows, func(r row) bool { return y < r.below }))
 }

@@ -27,23 +27,13 @@ func Machine(w io.Writer, s *topo.System, routes ...Route) error {
 		return err
 	}
 	l := arrange(s)
-	for i := range l.rows {
-		l.rows[i].links = linkDepth
-		if s.NVS < 0 {
-			l.rows[i].links = 8
-		}
-	}
-	l.place()
-	if s.NVS < 0 {
-		for i := range l.rows {
-			l.rows[i].links += l.arcDepth()
-		}
-	}
 	lanes := assign(l, routes)
 	for i := range l.rows {
-		l.rows[i].lanes = lanes.depth(i, above)
+		r := &l.rows[i]
+		r.above = lanes.depth(i, above)
+		r.links = l.arcDepth()
 		if s.NVS >= 0 {
-			l.rows[i].links += lanes.depth(i, below)
+			r.links = linkDepth + lanes.depth(i, below)
 		}
 	}
 	l.place()
@@ -149,8 +139,8 @@ const dashed = "stroke-dasharray:6 3"
 func (l *layout) drawHosts(c *canvas) {
 	if len(l.hosts) > 1 {
 		for i, h := range l.hosts {
-			r := &l.rows[h.row]
 			first, last := l.boxes[h.cpus[0].node], l.boxes[h.cpus[len(h.cpus)-1].node]
+			r := l.rows[l.rowOf(h.cpus[0].node)]
 			b := box{first.x - 14, r.cpus - 28, last.right() - first.x + 28, r.below - r.cpus + 36}
 			c.Roundrect(b.x, b.y, b.w, b.h, 8, 8, "fill:"+hostFill+";stroke:#CCCCCC;stroke-width:1")
 			c.writeLeft(b.x+10, b.y+18, 12, fmt.Sprintf("host %d", i), bold)
@@ -185,7 +175,7 @@ func (l *layout) drawLinks(c *canvas, faint bool) {
 		style := stroke(colours[link.Type], width, "")
 		switch {
 		case link.Type == topo.LinkNVL && link.To == s.NVS && s.Nodes[link.From].Type == topo.GPU:
-			c.Line(from.centre(), from.bottom(), from.centre(), l.rowOf(link.From).bar.y, style)
+			c.Line(from.centre(), from.bottom(), from.centre(), l.rows[l.rowOf(link.From)].bar.y, style)
 		case link.Type == topo.LinkSYS && link.From < link.To:
 			l.drawSYS(c, from, to, link.Rate)
 		case link.Type == topo.LinkPCI && to.y > from.y: // downwards
@@ -197,7 +187,7 @@ func (l *layout) drawLinks(c *canvas, faint bool) {
 		case link.Type == topo.LinkC2C && to.y > from.y:
 			c.Line(to.centre()+8, from.bottom(), to.centre()+8, to.y, style)
 		case link.Type == topo.LinkNET && s.Nodes[link.To].Type == topo.NET:
-			c.Line(to.centre(), to.bottom(), to.centre(), l.rowOf(link.To).below, style)
+			c.Line(to.centre(), to.bottom(), to.centre(), l.rows[l.rowOf(link.To)].below, style)
 		}
 	}
 	for _, a := range l.arcs() {

@@ -64,13 +64,14 @@ func (l *layout) end(gpu, peer int, ends map[int][]int) int {
 	return l.boxes[gpu].centre() + step*(2*slices.Index(peers, peer)-len(peers)+1)/2
 }
 
-// arcDepth is how far down arcs reach.
+// arcDepth is how far below the devices arcs reach; a cubic curve goes three
+// quarters of the way to its handles.
 func (l *layout) arcDepth() int {
-	deepest := 0
+	depth := 8
 	for _, a := range l.arcs() {
-		deepest = max(deepest, a.sag*3/4)
+		depth = max(depth, a.sag*3/4)
 	}
-	return deepest
+	return depth
 }
 
 // path is the curve, so much deeper.

@@ -3,6 +3,7 @@ package draw
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"tutti/topo"
@@ -76,10 +77,7 @@ type interval struct{ lo, hi int }
 func assign(l *layout, routes []Route) *lanes {
 	a := &lanes{layout: l, routes: routes, used: map[lane][]interval{}, count: map[rowSide]int{}}
 	for i, r := range routes {
-		base := map[rowSide]int{}
-		for k, n := range a.count {
-			base[k] = n
-		}
+		base := maps.Clone(a.count)
 		var hops []hop
 		for k, n := range r.Nodes {
 			switch {
@@ -92,7 +90,7 @@ func assign(l *layout, routes []Route) *lanes {
 		slices.SortStableFunc(hops, func(p, q hop) int { return cmp.Compare(a.length(p), a.length(q)) })
 		for _, h := range hops {
 			h.side = a.sideOf(h)
-			from, to := a.row(h.from), a.row(h.to)
+			from, to := a.layout.rowOf(h.from), a.layout.rowOf(h.to)
 			if h.side != along {
 				x1, x2 := a.out(h), a.in(h)
 				if from == to {
@@ -124,18 +122,9 @@ func (a *lanes) sideOf(h hop) side {
 }
 
 func (a *lanes) length(h hop) int {
-	d := a.layout.boxes[h.to].centre() - a.layout.boxes[h.from].centre()
-	return max(d, -d) + 10000*max(a.row(h.to)-a.row(h.from), a.row(h.from)-a.row(h.to))
-}
-
-// row is the index of the row of hosts that a node stands in.
-func (a *lanes) row(node int) int {
-	for i, r := range a.layout.rows {
-		if a.layout.boxes[node].y < r.below {
-			return i
-		}
-	}
-	return 0
+	from, to := a.layout.boxes[h.from], a.layout.boxes[h.to]
+	across, down := to.centre()-from.centre(), to.y-from.y
+	return max(across, -across) + 10*max(down, -down)
 }
 
 // out and in are where a hop leaves and enters, beside the devices' own links.
@@ -207,18 +196,17 @@ func (a *lanes) start(h hop, arcs []arc) (x, y int) {
 
 // overLanes is the way of a hop from a device to its lane and on to the other.
 func (a *lanes) overLanes(h hop) (path string, x, y int) {
-	l := a.layout
-	from, to := l.boxes[h.from], l.boxes[h.to]
-	y1, y2 := from.bottom(), to.bottom()
-	lane1 := l.rows[a.row(h.from)].below + 4 + laneDepth*h.lanes[0]
-	lane2 := l.rows[a.row(h.to)].below + 4 + laneDepth*h.lanes[1]
-	if h.side == above {
-		y1, y2 = from.y, to.y
-		lane1 = l.rows[a.row(h.from)].devices - 12 - laneDepth*h.lanes[0]
-		lane2 = l.rows[a.row(h.to)].devices - 12 - laneDepth*h.lanes[1]
+	end := func(node, lane int) (y, laneY int) {
+		b, r := a.layout.boxes[node], a.layout.rows[a.layout.rowOf(node)]
+		if h.side == above {
+			return b.y, r.devices - 12 - laneDepth*lane
+		}
+		return b.bottom(), r.below + 4 + laneDepth*lane
 	}
+	y1, lane1 := end(h.from, h.lanes[0])
+	y2, lane2 := end(h.to, h.lanes[1])
 	x1, x2 := a.out(h), a.in(h)
-	if a.row(h.from) == a.row(h.to) {
+	if a.layout.rowOf(h.from) == a.layout.rowOf(h.to) {
 		return fmt.Sprintf("M%d %d V%d H%d V%d", x1, y1, lane1, x2, y2), x2, y2
 	}
 	return fmt.Sprintf("M%d %d V%d H%d V%d H%d V%d", x1, y1, lane1, a.shaft(h.route), lane2, x2, y2), x2, y2

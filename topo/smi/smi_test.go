@@ -68,15 +68,15 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-const mesh = `
-        GPU0    GPU1    GPU2    mlx5_0  CPU Affinity
+const mesh = "\n\x1b[4mGPU0 GPU1 GPU2 mlx5_0 CPU Affinity\x1b[0m" + `
 GPU0     X      NV2     NV1     PIX     0-19
 GPU1    NV2      X      SYS     SYS     20-39
 GPU2    NV1     SYS      X      SYS     20-39
 mlx5_0  PIX     SYS     SYS      X
 `
 
-// A matrix of an older version: NICs by their names, no NUMA nodes, and a mesh.
+// A matrix of an older version, as on a terminal: NICs by their names, no NUMA
+// nodes, and a mesh.
 func TestMesh(t *testing.T) {
 	m, err := smi.Parse([]byte(mesh), "mesh.txt")
 	require.NoError(t, err)
@@ -130,13 +130,14 @@ func TestErrors(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(read(f, "testdata/unfolded.txt"))
 	f.Add([]byte(mesh))
+	f.Add([]byte("GPU0 NIC0 mlx5\x01<\nGPU0 X PIX PIX\nNIC0 PIX X PIX\nmlx5\x01< PIX PIX X\nNIC0: a--b\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		m, err := smi.Parse(text, "f")
 		if err != nil {
 			require.True(t, strings.HasPrefix(err.Error(), "f:"), err)
 			return
 		}
-		out, _, err := m.XML(smi.Options{GPU: "h100"})
+		out, _, err := m.XML(smi.Options{GPU: "h100", NICs: []smi.NICRate{{Pattern: "mlx5_0", Rate: units.GBps}, {Pattern: "m*", Rate: units.GBps}}})
 		require.NoError(t, err)
 		_, err = topo.ReadXML(bytes.NewReader(out), "f")
 		require.NoError(t, err, "%s", out)

@@ -1,6 +1,7 @@
 package smi
 
 import (
+	"encoding/xml"
 	"fmt"
 	"maps"
 	"path"
@@ -71,8 +72,8 @@ func CPUs() []string { return slices.Sorted(maps.Keys(cpus)) }
 
 // XML returns the machine as an NCCL topology XML, and what was assumed for want
 // of anything better, each in one sentence. It fails for kinds that are not
-// known, for GPUs whose kind neither options nor NVLinks tell, and for a matrix
-// whose GPUs' NVLinks make no whole.
+// known, for GPUs whose kind neither options nor NVLinks tell, and for a pattern
+// of names that is none.
 func (m *Matrix) XML(o Options) (text []byte, assumed []string, err error) {
 	w := &writer{matrix: m, options: o, rates: map[int]units.Rate{}, buses: map[int]string{}}
 	if err := w.kinds(); err != nil {
@@ -87,11 +88,12 @@ func (m *Matrix) XML(o Options) (text []byte, assumed []string, err error) {
 	w.system()
 	head := "<!--\n  From the output of nvidia-smi topo -m. Assumed, as it does not say:\n"
 	for _, a := range w.assumed {
-		head += "  " + a + ".\n"
+		head += "  " + strings.ReplaceAll(escape(a), "--", "- -") + ".\n" // -- ends a comment
 	}
 	return []byte(head + "-->\n" + w.text.String()), w.assumed, nil
 }
 
+// writer makes XML of a matrix.
 type writer struct {
 	matrix   *Matrix
 	options  Options
@@ -182,20 +184,20 @@ func (w *writer) nics() error {
 // links finds whether NVLinks go from GPU to GPU or to switches: the latter where
 // those to all others are more than a GPU has.
 func (w *writer) links() {
-	any := false
+	joined := false
 	for _, row := range w.matrix.Relations {
 		sum, peers := 0, 0
 		for _, r := range row {
 			sum += r.NVLinks
 			peers += min(r.NVLinks, 1)
 		}
-		any = any || peers > 0
+		joined = joined || peers > 0
 		w.switched = w.switched || (peers > 1 && sum > w.gpu.nvlinks)
 	}
 	switch {
 	case w.switched:
 		w.assume("NVLinks go to NVSwitches, as a GPU has fewer than to all others together")
-	case any:
+	case joined:
 		w.assume("NVLinks go from GPU to GPU, as a GPU has enough for that")
 	}
 }
@@ -296,7 +298,7 @@ func (w *writer) device(depth, i int) {
 	case w.takesPart(i):
 		w.line(depth, `<pci busid="%04x:01:00.0" class="0x020700" vendor="0x15b3" device="0x0000" subsystem_vendor="0x15b3" subsystem_device="0x0000" link_speed="%s" link_width="16">`, i+1, w.gpu.speed)
 		w.line(depth+1, "<nic>")
-		w.line(depth+2, `<net name="%s" dev="%d" speed="%.0f" port="1" latency="0" guid="0x%x" maxconn="131072" gdr="1"/>`, attribute(d.Name), w.number(i), float64(w.rates[i]/units.Mbps), i+1)
+		w.line(depth+2, `<net name="%s" dev="%d" speed="%.0f" port="1" latency="0" guid="0x%x" maxconn="131072" gdr="1"/>`, escape(d.Name), w.number(i), float64(w.rates[i]/units.Mbps), i+1)
 		w.line(depth+1, "</nic>")
 		w.line(depth, "</pci>")
 	}
@@ -352,7 +354,9 @@ func (w *writer) line(depth int, format string, args ...any) {
 	w.text.WriteByte('\n')
 }
 
-// attribute makes a word fit to stand in an attribute of XML.
-func attribute(word string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", `"`, "&quot;").Replace(strings.ToValidUTF8(word, "?"))
+// escape makes text fit to stand in XML.
+func escape(text string) string {
+	var out strings.Builder
+	_ = xml.EscapeText(&out, []byte(text)) // a Builder does not fail
+	return out.String()
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -96,24 +95,18 @@ func (f *searchFlags) run(c *cobra.Command) error {
 			return err
 		}
 	}
-	var text bytes.Buffer
-	switch f.format {
-	case formatNCCL:
-		err = search.WriteNCCL(&text, cluster, graphs, f.ranks == "all")
-	case formatXML:
-		err = search.WriteXML(&text, cluster, graphs)
-	case formatJSON:
-		err = writeJSON(&text, newJSONSearch(cluster, graphs, f.ranks == "all"))
-	default:
-		err = writeSearchTable(&text, cluster, graphs)
-	}
-	if err != nil {
-		return err
-	}
-	if _, err := text.WriteTo(c.OutOrStdout()); err != nil {
-		return fmt.Errorf("writing the graphs: %w", err)
-	}
-	return nil
+	return output(c, func(w io.Writer) error {
+		switch f.format {
+		case formatNCCL:
+			return search.WriteNCCL(w, cluster, graphs, f.ranks == "all")
+		case formatXML:
+			return search.WriteXML(w, cluster, graphs)
+		case formatJSON:
+			return writeJSON(w, newJSONSearch(cluster, graphs, f.ranks == "all"))
+		default:
+			return writeSearchTable(w, cluster, graphs)
+		}
+	})
 }
 
 // check finds what is wrong with the flags.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"tutti/model/units"
 	"tutti/topo"
 )
 
@@ -52,6 +53,34 @@ func TestFiles(t *testing.T) {
 		assert.Equal(t, s.Nodes, again.Nodes, file)
 		assert.Equal(t, s.Links, again.Links, file)
 	}
+}
+
+// A cloud's template, completed, is the machine that is built in, but for the
+// names and numbers of its NICs.
+func TestComplete(t *testing.T) {
+	text, err := os.ReadFile("testdata/azure-ndv5-8xH100.xml")
+	require.NoError(t, err)
+	complete, assumed, err := topo.Complete(text, "template", topo.Hardware{SM: 90, NVLinks: 18, NIC: 400 * units.Gbps})
+	require.NoError(t, err)
+	assert.Equal(t, []string{
+		"each of the 8 PCI devices of that class is a GPU that takes part, ranks in their order",
+		"the 18 NVLinks of a GPU go to NVSwitches",
+		"each of the 8 NICs has one port of 400 Gb/s",
+	}, assumed)
+	s, err := topo.ReadXML(strings.NewReader(string(complete)), "template")
+	require.NoError(t, err)
+	built, err := topo.Open("azure-nd-h100-v5")
+	require.NoError(t, err)
+	assert.Equal(t, kinds(built), kinds(s))
+	assert.Equal(t, built.MaxRate(), s.MaxRate())
+	assert.Equal(t, built.TotalRate(), s.TotalRate())
+
+	_, _, err = topo.Complete(complete, "whole", topo.Hardware{})
+	assert.ErrorContains(t, err, "a <gpu> element: this is no template, but says itself what its GPUs are")
+	text, err = os.ReadFile("testdata/aws-p5.48xl-8xH100.xml")
+	require.NoError(t, err)
+	_, _, err = topo.Complete(text, "p5", topo.Hardware{})
+	assert.EqualError(t, err, "p5:15: no <pci> element has the class of a GPU, 0x03: it does not say where they are")
 }
 
 func dump(t testing.TB, s *topo.System) string {

@@ -98,6 +98,14 @@ func TestSearchGraphFile(t *testing.T) {
 	assert.Contains(t, edited, "channels: 8 for collectives") // four of two graph channels: GPUs since Hopper have more
 }
 
+// A cloud's template is a machine once the kind of GPU and the NICs' rate are known.
+func TestSearchTemplate(t *testing.T) {
+	complete, _, code := tutti("search", "--machine", "../../topo/testdata/azure-ndv5-8xH100.xml", "--gpu-kind", "h100", "--nic-rate", "400", "--nodes", "2", "--format", "nccl")
+	require.Zero(t, code)
+	built, _, _ := tutti("search", "--machine", "azure-nd-h100-v5", "--nodes", "2", "--format", "nccl")
+	assert.Equal(t, built, complete)
+}
+
 // NCCL's settings change what is found: without crossing NICs, rings send by PXN.
 func TestSearchEnv(t *testing.T) {
 	out, _, code := tutti("search", "--nodes", "2", "--env", "NCCL_CROSS_NIC=0,NCCL_NVLS_ENABLE=0", "--format", "nccl")
@@ -121,24 +129,28 @@ func TestSearchPicture(t *testing.T) {
 
 func TestSearchErrors(t *testing.T) {
 	for args, want := range map[string]string{
-		"--machine dgx-z80":        `--machine: unknown machine "dgx-z80"`,
-		"--env NCCL_CROSS_NIC=7":   "--env: NCCL_CROSS_NIC=7: want a number from 0 to 2",
-		"--env NCCL_P2P_LEVEL=FAR": "--env: NCCL_P2P_LEVEL=FAR: want a type of path from LOC to SYS, or a number from 0 to 5",
-		"--env NCCL_DEBUG=INFO":    "--env: NCCL_DEBUG is none of NCCL's variables that matter here: want NCCL_P2P_LEVEL, ",
-		"--format html":            "--format html: want one of table, nccl, xml, json",
-		"--format nccl --json":     "--json and --format exclude each other: want one of them",
-		"--ranks 3 --json":         "--ranks 3: want all",
-		"--ranks all":              "--ranks is for --format nccl and --json, not for table",
-		"--nodes 0":                "--nodes 0: want 1 to",
-		"--gpus 9":                 "9 GPUs of dgx-h100: want 1 to 8",
-		"--net-merge-level NVL":    "--net-merge-level NVL: want one of LOC, PORT, PIX, PXB, P2C, PXN, PHB, SYS",
-		"rings":                    `unknown command "rings" for "tutti search"`,
+		"--machine dgx-z80":                     `--machine: unknown machine "dgx-z80"`,
+		"--gpu-kind z80":                        "--gpu-kind z80: want one of a10, a100, ",
+		"--gpu-kind h100 --cpu-kind amd":        "--cpu-kind is for the output of nvidia-smi topo -m: want --machine FILE.txt",
+		"--gpu-kind h100 --nic-rate mlx5_0=400": "--nic-rate: a template does not name its NICs: want one rate",
+		"--env NCCL_CROSS_NIC=7":                "--env: NCCL_CROSS_NIC=7: want a number from 0 to 2",
+		"--env NCCL_P2P_LEVEL=FAR":              "--env: NCCL_P2P_LEVEL=FAR: want a type of path from LOC to SYS, or a number from 0 to 5",
+		"--env NCCL_DEBUG=INFO":                 "--env: NCCL_DEBUG is none of NCCL's variables that matter here: want NCCL_P2P_LEVEL, ",
+		"--format html":                         "--format html: want one of table, nccl, xml, json",
+		"--format nccl --json":                  "--json and --format exclude each other: want one of them",
+		"--ranks 3 --json":                      "--ranks 3: want all",
+		"--ranks all":                           "--ranks is for --format nccl and --json, not for table",
+		"--nodes 0":                             "--nodes 0: want 1 to",
+		"--gpus 9":                              "9 GPUs of dgx-h100: want 1 to 8",
+		"--net-merge-level NVL":                 "--net-merge-level NVL: want one of LOC, PORT, PIX, PXB, P2C, PXN, PHB, SYS",
+		"rings":                                 `unknown command "rings" for "tutti search"`,
 	} {
 		_, notes, code := tutti(append([]string{"search"}, strings.Fields(args)...)...)
 		assert.Equal(t, 2, code, args)
 		assert.Contains(t, notes, want)
 	}
 	for args, want := range map[string]string{
+		"--gpu-kind h100":                               "a <gpu> element: this is no template, but says itself what its GPUs are",
 		"--machine nowhere.xml":                         "nowhere.xml",
 		"--graph-file nowhere.xml":                      "nowhere.xml",
 		"--graph-file " + goldenMachines + "h100x8.xml": "not an NCCL graph file: want one <graphs> element at the top",

@@ -69,17 +69,6 @@ type Graphs struct {
 	NVLSError error
 }
 
-// Options say what to search for besides rings and trees.
-type Options struct {
-	// NoNVLS leaves NVLS out, as NCCL_NVLS_ENABLE=0 does.
-	NoNVLS bool
-	// CollNet looks for the graphs of collectives in the network, as
-	// NCCL_COLLNET_ENABLE=1 does.
-	CollNet bool
-	// Given are graphs to use in the place of a search (NCCL_GRAPH_FILE).
-	Given *Graphs
-}
-
 // Limits of NCCL 2.28.3 (src/include/device.h).
 const (
 	// MaxChannels is how many channels a communicator may have (MAXCHANNELS).
@@ -103,6 +92,7 @@ func All(c *topo.Cluster) Graphs { return Find(c, Options{}) }
 // all agree on.
 func Find(c *topo.Cluster, o Options) Graphs {
 	s := newSpace(c)
+	s.crossing = o.CrossNic
 	g := Graphs{}
 	if o.Given != nil {
 		g = *o.Given

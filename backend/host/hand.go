@@ -34,6 +34,10 @@ func (h *hand) work(number int) {
 func (h *hand) advance(w *worker) {
 	for w.next < w.Steps && !h.stop.Load() {
 		s := h.schedule.Step(w.number, w.next)
+		if s.Recv.From < 0 || s.Recv.To > len(w.In) || s.Send.From < 0 || s.Send.To > len(w.Out) {
+			h.fail(fmt.Errorf("%v: uses ports %v in and %v out, and has %d and %d: verify the schedule", w, s.Recv, s.Send, len(w.In), len(w.Out)))
+			return
+		}
 		if c, lacks := h.lacks(w, &s); lacks {
 			if w.state.CompareAndSwap(busy, int32(c)) {
 				return // another hand may have the worker already

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tutti/model"
+	"tutti/topo"
 )
 
 // tutti runs the program as main does.
@@ -84,7 +85,7 @@ func TestSimErrors(t *testing.T) {
 		"--machine nowhere.xml":            {1, "open nowhere.xml: no such file or directory"},
 		"--machine page.xml":               {1, "page.xml: not an NCCL topology: want one <system> element at the top"},
 		"--machine torn.xml":               {1, "torn.xml:2: not XML: unexpected EOF"},
-		"--machine dgx-z80":                {2, `--machine: unknown machine "dgx-z80": want one of dgx-h100, h200x4, or an NCCL topology FILE.xml`},
+		"--machine dgx-z80":                {2, `--machine: unknown machine "dgx-z80": want one of ` + strings.Join(topo.Machines(), ", ") + `, or an NCCL topology FILE.xml`},
 		"--nodes 0":                        {2, "0 nodes: want 1 to 16384"},
 		"--nodes 1000000000":               {2, "1000000000 nodes: want 1 to 16384"},
 		"--nodes many":                     {2, `invalid argument "many" for "--nodes" flag: strconv.Atoi: parsing "many": invalid syntax (see tutti sim --help)`},

@@ -140,8 +140,8 @@ func (f *callFlags) from(c *cobra.Command, args []string) (schedule.Schedule, er
 	return s, nil
 }
 
-// describe writes a call in words.
-func describe(t schedule.Task) string {
+// inWords writes a call in words.
+func inWords(t schedule.Task) string {
 	form := "out of place"
 	if t.InPlace {
 		form = "in place"
@@ -274,7 +274,7 @@ func prove(w io.Writer, s schedule.Schedule) error {
 		return fmt.Errorf("%d steps of %d workers are too many to prove: want fewer ranks, channels or elements", steps, s.Workers())
 	}
 	if err := schedule.Verify(s); err != nil {
-		return fmt.Errorf("%s: %w", describe(s.Task()), err)
+		return fmt.Errorf("%s: %w", inWords(s.Task()), err)
 	}
 	sent, most, used := make([]int64, s.Connections()), int64(0), 0
 	for i := range s.Workers() {
@@ -304,6 +304,6 @@ proved, for every order in which the workers may run:
   no step uses a port, an element or room that it does not have; nothing is left in a connection
   buffers are read before they are overwritten, and used only while their rank takes part
 %d items carry %d bytes over %d connections, at most %d bytes over one
-`, describe(s.Task()), steps, s.Workers(), items, total*size, used, most*size)
+`, inWords(s.Task()), steps, s.Workers(), items, total*size, used, most*size)
 	return err
 }

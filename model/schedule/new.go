@@ -24,6 +24,12 @@ func New(t Task, c *topo.Cluster, g search.Graphs) (Schedule, error) {
 		return NewRing(t, search.NewRings(c, g.Ring)), nil
 	case model.SimpleRing:
 		return NewSimpleRing(t, search.NewRings(c, g.Ring)), nil
+	case model.RailRing:
+		rails, err := search.RailRings(c)
+		if err != nil {
+			return nil, err
+		}
+		return NewRing(t, search.NewRings(c, rails)), nil
 	case model.Tree:
 		if t.Collective == model.AllReduce {
 			return NewTree(t, search.NewTrees(c, g.Tree)), nil
@@ -44,6 +50,15 @@ func New(t Task, c *topo.Cluster, g search.Graphs) (Schedule, error) {
 		default:
 			return NewTwoShot(t), nil
 		}
+	case model.CollNet, model.CollNetChain:
+		switch {
+		case len(g.CollNetDirect.Channels) == 0:
+			return nil, fmt.Errorf("%v needs a network that reduces", t.Algorithm)
+		case t.Algorithm == model.CollNet:
+			return NewCollNet(t, search.NewHeads(c, g.CollNetDirect)), nil
+		default:
+			return NewCollNetChain(t, search.NewTrees(c, g.CollNetChain)), nil
+		}
 	case model.NVLS, model.NVLSTree:
 		return newNVLS(t, c, g)
 	default:
@@ -56,7 +71,7 @@ func newNVLS(t Task, c *topo.Cluster, g search.Graphs) (Schedule, error) {
 	switch {
 	case g.NVLSError != nil:
 		return nil, g.NVLSError
-	case t.Algorithm == model.NVLS && c.Nodes > 1:
+	case t.Algorithm == model.NVLS && c.Nodes > 1 && (t.Collective != model.AllReduce || len(g.CollNetDirect.Channels) == 0):
 		return nil, fmt.Errorf("nvls spans one machine, not %d: want nvlstree", c.Nodes)
 	case t.Algorithm == model.NVLSTree && c.Nodes == 1:
 		return nil, fmt.Errorf("nvlstree joins several machines: want nvls on one")

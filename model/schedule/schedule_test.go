@@ -21,9 +21,9 @@ func machine(n int) *topo.System {
 	var b strings.Builder
 	b.WriteString(`<system version="1"><cpu numaid="0" arch="arm64">`)
 	for i := range n {
-		fmt.Fprintf(&b, `<pci busid="s%d" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16">
-			<pci busid="g%d" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16"><gpu dev="%d" sm="90"><nvlink count="18" tclass="0x068000"/></gpu></pci>
-			<pci busid="n%d" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16"><nic><net name="n%d" dev="%d" speed="400000"/></nic></pci></pci>`, i, i, i, i, i, i)
+		fmt.Fprintf(&b, `<pci busid="a%d" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16">
+			<pci busid="b%d" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16"><gpu dev="%d" sm="90"><nvlink count="18" tclass="0x068000"/></gpu></pci>
+			<pci busid="c%d" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16"><nic><net name="n%d" dev="%d" speed="400000" gdr="1" coll="1"/></nic></pci></pci>`, i, i, i, i, i, i)
 	}
 	b.WriteString(`</cpu></system>`)
 	s, err := topo.ReadXML(strings.NewReader(b.String()), fmt.Sprintf("%d GPUs", n))
@@ -32,6 +32,10 @@ func machine(n int) *topo.System {
 	}
 	return s
 }
+
+// graphs remembers what was found for the machine of so many GPUs, alone and
+// among others: further nodes change nothing.
+var graphs = map[[2]int]search.Graphs{}
 
 // allReduce is a call of float32 on nodes machines of perNode GPUs.
 func allReduce(a model.Algorithm, p model.Protocol, nodes, perNode, channels int, count int64) schedule.Task {
@@ -47,18 +51,11 @@ func build(t schedule.Task) (schedule.Schedule, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := search.All(c)
-	switch {
-	case t.Algorithm == model.CollNet:
-		return schedule.NewCollNet(t, search.NewHeads(c, g.NVLS)), nil
-	case t.Algorithm == model.CollNetChain:
-		return schedule.NewCollNetChain(t, search.NewTrees(c, g.Tree)), nil
-	case t.Algorithm == model.RailRing:
-		return schedule.NewRing(t, search.NewRings(c, g.Ring)), nil
-	case t.Algorithm == model.NVLS && t.Nodes > 1:
-		return schedule.NewNVLS(t, search.NewHeads(c, g.NVLS)), nil
+	key := [2]int{c.RanksPerNode(), min(c.Nodes, 2)}
+	if _, found := graphs[key]; !found {
+		graphs[key] = search.Find(c, search.Options{CollNet: true})
 	}
-	return schedule.New(t, c, g)
+	return schedule.New(t, c, graphs[key])
 }
 
 // must is build for tasks that have a schedule.
@@ -77,10 +74,10 @@ func possible(t schedule.Task) bool {
 		return t.Ranks/t.Nodes > 2 && (t.Collective == model.AllReduce || t.Nodes == 1 && t.Ranks <= 32)
 	case model.NVLSTree:
 		return t.Ranks/t.Nodes > 2 && t.Nodes > 1
-	case model.CollNet:
-		return t.Ranks/t.Nodes > 2 && t.Nodes > 1
-	case model.CollNetChain:
+	case model.CollNet, model.CollNetChain:
 		return t.Nodes > 1
+	case model.RailRing:
+		return t.Ranks/t.Nodes%2 == 0
 	case model.OneShot, model.TwoShot:
 		return t.Nodes == 1
 	default:

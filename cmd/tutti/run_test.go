@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"regexp"
 	"strings"
@@ -55,6 +56,10 @@ func TestRunAll(t *testing.T) {
 	}
 	out, _, _ := tutti("run", "-q", "--coll", "sendrecv", "--sizes", "1K", "-n", "1")
 	assert.Regexp(t, ` 0 +N/A +N/A +N/A +N/A +p2p`, out)
+	out, _, _ = tutti("run", "-q", "--coll", "broadcast", "-r", "all", "--gpus", "3", "--sizes", "1K", "-n", "1")
+	for _, root := range []string{"0", "1", "2"} {
+		assert.Regexp(t, `float +none +`+root+` `, out)
+	}
 	out, _, _ = tutti("run", "-q", "--coll", "reduce", "-r", "1", "--sizes", "1K", "-n", "1", "-c", "0", "--json")
 	var read struct{ Rows []map[string]any }
 	require.NoError(t, json.Unmarshal([]byte(out), &read))
@@ -82,6 +87,14 @@ func TestRunFile(t *testing.T) {
 	}
 }
 
+func TestRunTellsFailedWrites(t *testing.T) {
+	for _, form := range []string{"--csv", "--json", "--check=1"} {
+		err := run(full{}, io.Discard, []string{"run", "--sizes", "1K", "-n", "1", form})
+		require.EqualError(t, err, "writing the results: no space left")
+		assert.Equal(t, 1, exitCode(err))
+	}
+}
+
 func TestRunErrors(t *testing.T) {
 	for args, want := range map[string]struct {
 		code int
@@ -97,7 +110,7 @@ func TestRunErrors(t *testing.T) {
 		"-o xor":                               {2, `-o: unknown operation "xor": want one of sum, prod, min, max, avg, or all`},
 		"--csv --json":                         {2, "--csv and --json exclude each other: want one of them"},
 		"--schedule x.json --algo ring":        {2, "--schedule and --algo exclude each other: want one of them"},
-		"--schedule x.json":                    {1, "--schedule x.json: open x.json: no such file or directory"},
+		"--schedule x.json":                    {1, "--schedule: open x.json: no such file or directory"},
 		"--coll alltoall --algo nvls":          {2, "nothing to run on 1 x dgx-h100: nvls does no alltoall: want allreduce or allgather or reducescatter"},
 		"--nodes 2000 --algo ring -b 1T -e 1T": {1, "allreduce ring over simple on 16000 ranks, 1 TiB: allreduce of 1 TiB on 16000 ranks needs 32768000.0 GiB of memory for inputs and outputs, and this machine has"},
 	} {

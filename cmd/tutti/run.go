@@ -96,7 +96,7 @@ type trial struct {
 	// forms are those that the call has: false for out of place, true for in
 	// place.
 	forms []bool
-	make  func(inPlace bool) (schedule.Schedule, error)
+	build func(inPlace bool) (schedule.Schedule, error)
 }
 
 func (f *runFlags) run(c *cobra.Command) error {
@@ -166,7 +166,11 @@ func (f *runFlags) checkNumbers(c *cobra.Command) error {
 func (f *runFlags) open(notes io.Writer) (backend.Backend, error) {
 	switch f.backend {
 	case "auto":
-		fmt.Fprintf(notes, "no GPU found: running on the cores and memory of this computer (--backend host)\n")
+		why := "no GPU found"
+		if devices, _ := filepath.Glob("/dev/nvidia[0-9]*"); len(devices) > 0 {
+			why = "GPUs are not used yet"
+		}
+		fmt.Fprintf(notes, "%s: running on the cores and memory of this computer (--backend host)\n", why)
 		return host.New(0), nil
 	case "host":
 		return host.New(0), nil
@@ -182,7 +186,7 @@ func (f *runFlags) trials(c *cobra.Command) (machine string, trials []trial, not
 	if f.file != "" {
 		s, err := file.Read(f.file)
 		if err == nil {
-			err = schedule.Verify(s)
+			err = verify(s)
 		}
 		if err != nil {
 			return "", nil, nil, fmt.Errorf("--schedule: %w", err)
@@ -214,13 +218,13 @@ func (f *runFlags) trials(c *cobra.Command) (machine string, trials []trial, not
 		}
 		for _, root := range roots {
 			for _, size := range sizes {
-				made := func(inPlace bool) (schedule.Schedule, error) {
+				build := func(inPlace bool) (schedule.Schedule, error) {
 					call := t
 					call.Root, call.InPlace = root, inPlace
 					return maker.Schedule(call, size)
 				}
-				if _, err := made(false); err == nil {
-					trials = append(trials, trial{size, forms, made})
+				if _, err := build(false); err == nil {
+					trials = append(trials, trial{size, forms, build})
 				} else if note := err.Error(); !slices.Contains(notes, note) {
 					notes = append(notes, note)
 				}
@@ -318,7 +322,7 @@ func (f *runFlags) measure(ctx context.Context, executor backend.Backend, machin
 		var forms [2]*rows.Row // out of place, in place
 		var t schedule.Task
 		for _, inPlace := range trial.forms {
-			s, err := trial.make(inPlace)
+			s, err := trial.build(inPlace)
 			if err != nil {
 				return nil, err
 			}

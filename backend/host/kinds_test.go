@@ -188,6 +188,11 @@ func TestCancellation(t *testing.T) {
 	defer stop()
 	_, err = e.Run(ctx, 1<<30)
 	assert.EqualError(t, err, "given up: too slow")
+	_, err = e.Run(ctx, 1)
+	assert.EqualError(t, err, "given up: too slow")
+	m, err := backend.Measure(context.Background(), e, s.Task(), backend.Method{Check: true})
+	require.NoError(t, err)
+	assert.Zero(t, m.Wrong, "after a run that was given up")
 }
 
 // Schedules that Verify refuses are errors, not panics.

@@ -142,7 +142,7 @@ func (f *runFlags) checkNumbers(c *cobra.Command) error {
 	if err := exclusive(c, "csv", "json"); err != nil {
 		return err
 	}
-	for _, flag := range []string{"machine", "nodes", "gpus", "coll", "algo", "proto", "channels", "datatype", "op", "root", "minbytes", "maxbytes", "stepfactor", "stepbytes", "sizes"} {
+	for _, flag := range []string{"machine", "nodes", "gpus", "fabric", "coll", "algo", "proto", "channels", "datatype", "op", "root", "minbytes", "maxbytes", "stepfactor", "stepbytes", "sizes"} {
 		if err := exclusive(c, "schedule", flag); err != nil {
 			return err
 		}

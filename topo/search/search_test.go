@@ -193,8 +193,9 @@ func TestOutlines(t *testing.T) {
 }
 
 func TestNVLSRefuses(t *testing.T) {
-	_, err := search.NVLS(cluster(t, "h200x4", 1, 2))
-	assert.EqualError(t, err, "NVLS needs three GPUs or more on a machine, and 2 take part")
+	g := search.All(cluster(t, "h200x4", 1, 2))
+	assert.Empty(t, g.NVLS.Channels)
+	assert.EqualError(t, g.NVLSError, "NVLS needs three GPUs or more on a machine, and 2 take part")
 }
 
 // The machine of 8 GPUs and 8 NICs takes less than 20 ms.

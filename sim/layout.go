@@ -14,7 +14,9 @@ type simulation struct {
 	schedule schedule.Schedule
 	task     schedule.Task
 	overhead units.Time
-	multimem float64 // share of a link's rate for multicasts and reductions
+	turn     units.Time // from the end of a step to the next
+	ramp     units.Pace // of an item's first bytes, beside copying
+	multimem float64    // share of a link's rate for multicasts and reductions
 
 	workers     []worker
 	ports       []port // of all workers, inbound before outbound
@@ -90,6 +92,10 @@ type slot struct {
 func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile) *simulation {
 	x := &simulation{schedule: s, task: s.Task(), workers: make([]worker, s.Workers()), connections: make([]connection, s.Connections())}
 	x.overhead, x.multimem = p.Overhead[x.task.Protocol], p.Multimem
+	x.turn = p.Turn[x.task.Algorithm][x.task.Protocol]
+	if ramp := p.Ramp[x.task.Algorithm][x.task.Protocol]; ramp > 0 {
+		x.ramp = profile.RampBytes.Over(ramp).Pace()
+	}
 	ranks := make([]int, len(x.workers))
 	for i := range x.workers {
 		described := s.Worker(i)
@@ -98,7 +104,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile) *si
 		if w.steps == 0 {
 			continue
 		}
-		rate := p.Copy[x.task.Protocol]
+		rate := p.Copy[x.task.Algorithm][x.task.Protocol]
 		if described.Role == schedule.RoleScatter || described.Role == schedule.RoleGather {
 			rate = p.LocalCopy
 		}

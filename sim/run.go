@@ -1,6 +1,10 @@
 package sim
 
 import (
+	"math/bits"
+
+	"tutti/model"
+	"tutti/model/profile"
 	"tutti/model/schedule"
 	"tutti/model/units"
 )
@@ -35,8 +39,17 @@ func (x *simulation) begin(id int32) {
 	}
 	w.step = x.schedule.Step(int(id), w.next)
 	w.recv, w.send, w.ready = w.step.Recv, w.step.Send, x.now
+	if w.next > 0 && !x.passes(w) {
+		w.ready += x.turn
+	}
 	w.state = waiting
 	x.try(id)
+}
+
+// passes tells whether a worker's step has no data of a protocol that neither
+// waits for flags nor writes them where there is none (LL, LL128).
+func (x *simulation) passes(w *worker) bool {
+	return x.task.Protocol != model.Simple && w.step.Total() == 0
 }
 
 // try finds out when a waiting worker's step can begin: not before w.ready, as
@@ -65,7 +78,21 @@ func (x *simulation) try(id int32) {
 		w.send &^= schedule.Port(i)
 	}
 	w.state = scheduled
+	if x.passes(w) {
+		x.queue.Push(max(w.ready, x.now), id)
+		return
+	}
 	x.queue.Push(max(w.ready, x.now)+x.overhead, id)
+}
+
+// arrival returns how long it takes until the reader knows of the item of a
+// worker's step: at once if there is none to wait for, though not in no time,
+// which stands for an instant that is not known.
+func (x *simulation) arrival(n *connection, w *worker) units.Time {
+	if x.passes(w) {
+		return units.Picosecond
+	}
+	return n.arrival
 }
 
 // start lets a worker move the data of its step.
@@ -74,7 +101,8 @@ func (x *simulation) start(id int32) {
 	w.state = running
 	w.ready = x.now
 	if keeps := w.step.Send == 0 && !w.step.Input; !keeps || !x.direct(w) {
-		w.ready += w.pace.Of(x.size(w.step.Total()))
+		size := x.size(w.step.Total())
+		w.ready += w.pace.Of(size)*streams(&w.step)/profile.Streams + x.ramp.Of(min(size, profile.RampBytes))
 	}
 	for i := range w.step.Send.All() {
 		p := &x.ports[w.out+int32(i)]
@@ -85,7 +113,7 @@ func (x *simulation) start(id int32) {
 		if n.streams {
 			s := &x.slots[n.firstSlot+p.slot]
 			s.last = 0
-			x.put(n, p.connection, s)
+			x.put(n, p.connection, s, x.arrival(n, w))
 		}
 	}
 	for i := range w.step.Recv.All() {
@@ -106,6 +134,22 @@ func (x *simulation) start(id int32) {
 	if w.flows == 0 {
 		x.queue.Push(w.ready, id)
 	}
+}
+
+// streams returns how many buffers a step reads and writes, or as many as Copy
+// stands for where that is not what limits it: between the slots of a switch.
+func streams(s *schedule.Step) units.Time {
+	if s.Stride != 0 || !(s.Input || s.Output) {
+		return profile.Streams
+	}
+	n := bits.OnesCount64(uint64(s.Recv)) + bits.OnesCount64(uint64(s.Send))
+	if s.Input {
+		n++
+	}
+	if s.Output {
+		n++
+	}
+	return units.Time(n)
 }
 
 // direct tells whether the writers of a worker's items have put the data where
@@ -133,8 +177,8 @@ func (x *simulation) release(id int32) {
 }
 
 // complete lets the reader of an item that streams come to the end of it.
-func (x *simulation) complete(n *connection, s *slot) {
-	s.last = x.now + n.arrival
+func (x *simulation) complete(n *connection, s *slot, arrival units.Time) {
+	s.last = x.now + arrival
 	if id := s.reader; id != none {
 		s.reader = none
 		x.workers[id].ready = max(x.workers[id].ready, s.last)
@@ -162,9 +206,9 @@ func (x *simulation) end(id int32) {
 				x.send(n, c)
 			}
 		} else if n.streams {
-			x.complete(n, s)
+			x.complete(n, s, x.arrival(n, w))
 		} else if s.puts--; s.puts == 0 {
-			x.put(n, c, s)
+			x.put(n, c, s, n.arrival)
 		}
 	}
 	w.next++
@@ -184,8 +228,8 @@ func (x *simulation) pass(port int32) (*connection, *slot, int32) {
 }
 
 // put makes an item available to the readers.
-func (x *simulation) put(n *connection, c int32, s *slot) {
-	s.takes, s.ready = n.to, x.now+n.arrival
+func (x *simulation) put(n *connection, c int32, s *slot, arrival units.Time) {
+	s.takes, s.ready = n.to, x.now+arrival
 	n.put++
 	x.wake(c, x.ends[n.firstEnd+n.from:n.firstEnd+n.from+n.to])
 }
@@ -268,7 +312,7 @@ func (x *simulation) tick(id int32) {
 // arrive hands an item that has crossed the network to the reader, and sends
 // the next one.
 func (x *simulation) arrive(n *connection, id int32) {
-	x.put(n, id, &x.slots[n.firstSlot+n.put%n.slots])
+	x.put(n, id, &x.slots[n.firstSlot+n.put%n.slots], n.arrival)
 	if n.staged > n.put {
 		x.send(n, id)
 	}

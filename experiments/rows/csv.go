@@ -20,8 +20,11 @@ var header = []string{
 	"datatype", "redop", "bytes", "time_us", "algbw_GBps", "busbw_GBps",
 }
 
-// fields writes a row as CSV has it.
-func (r Row) fields() []string {
+// Header returns the names of the columns, in order.
+func Header() []string { return slices.Clone(header) }
+
+// Fields writes a row as CSV has it.
+func (r Row) Fields() []string {
 	return []string{
 		r.Source, r.Machine, r.Collective.String(), r.Algorithm.String(), r.Protocol.String(),
 		strconv.Itoa(r.Nodes), strconv.Itoa(r.Ranks), strconv.Itoa(r.Channels),
@@ -36,7 +39,7 @@ func WriteCSV(w io.Writer, rows []Row) error {
 	out := csv.NewWriter(w)
 	_ = out.Write(header) // an error is kept for Flush
 	for _, r := range rows {
-		_ = out.Write(r.fields())
+		_ = out.Write(r.Fields())
 	}
 	out.Flush()
 	return out.Error()

@@ -49,11 +49,7 @@ func Open(names string) (*Profile, error) {
 	p := &Profile{Name: names, Latency: map[topo.LinkType]units.Time{}, Efficiency: map[topo.LinkType]float64{}}
 	found := map[string]bool{}
 	for _, name := range strings.Split(names, ",") {
-		text, err := read(name)
-		if err != nil {
-			return nil, err
-		}
-		f, err := Parse(text, name)
+		f, err := Load(name)
 		if err != nil {
 			return nil, err
 		}
@@ -72,6 +68,16 @@ func Open(names string) (*Profile, error) {
 		return nil, fmt.Errorf("profile %s: no value for %s: lay it over another, as in --profile h200-nvswitch,ndr-rail", names, strings.Join(missing, ", "))
 	}
 	return p, nil
+}
+
+// Load reads one profile, built in or of a file that ends in .yaml, which may
+// leave constants out. The errors are those of [Open].
+func Load(name string) (*File, error) {
+	text, err := read(name)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(text, name)
 }
 
 // read returns the text of a profile.
@@ -117,6 +123,9 @@ type Constant struct {
 
 	field *field
 }
+
+// String writes the value with its unit.
+func (c Constant) String() string { return c.field.unit.format(c.Value) }
 
 // Parse reads a profile. It is strict: an error names the line of what is not
 // known, said twice, of another form, or without a source.
@@ -231,7 +240,7 @@ func (r *reader) group(under, from string, n *yaml.Node) error {
 }
 
 func (r *reader) constant(at, from string, key, value *yaml.Node) error {
-	i := slices.IndexFunc(fields, func(f field) bool { return f.path == at })
+	i := index(at)
 	if i < 0 {
 		return r.errorf(key, "unknown constant %s", at)
 	}

@@ -44,12 +44,22 @@ type Profile struct {
 	// Overhead keeps a worker from moving data in each step: it polls,
 	// synchronises its threads and, over Simple, fences.
 	Overhead [protocols]units.Time
+	// Turn is what a worker needs from the end of a step to the next one, whether
+	// or not data is waiting. It hides behind the way of the data, if that is
+	// longer; a lone chunk that meets idle workers does not see it.
+	Turn [algorithms][protocols]units.Time
+	// Ramp is what the first RampBytes of an item take beside Copy: the more
+	// threads a block has, and loads under way, the longer until the first are
+	// back. A smaller item takes its part.
+	Ramp [algorithms][protocols]units.Time
 	// Handover is what passes until the reader knows of an item, the latency of
 	// the links aside. Within one step Overhead comes on top.
 	Handover [hops][algorithms][protocols]units.Time
-	// Copy is what a block of 512 threads moves, as payload; LocalCopy what it
-	// moves within its own GPU's memory (NVLS scatter and gather).
-	Copy      [protocols]units.Rate
+	// Copy is what a block of 512 threads moves, as payload, in a step that reads
+	// and writes three buffers (recvReduceSend); steps with fewer or more take
+	// their part of the time. LocalCopy is what it moves within its own GPU's
+	// memory (NVLS scatter and gather).
+	Copy      [algorithms][protocols]units.Rate
 	LocalCopy units.Rate
 	// Latency is that of one link, by its type.
 	Latency map[topo.LinkType]units.Time
@@ -58,6 +68,13 @@ type Profile struct {
 	Efficiency map[topo.LinkType]float64
 	Multimem   float64
 }
+
+// RampBytes is the size of an item from which on a step takes its whole Ramp:
+// 256 threads with 64 bytes each, NCCL's threshold.
+const RampBytes = 16 * units.KiB
+
+// Streams is how many buffers the step reads and writes that Copy is stated for.
+const Streams = 3
 
 // builtin says which profiles a machine has whose user names none, by the
 // compute capability of its GPUs.

@@ -15,6 +15,7 @@ import (
 	"tutti/experiments/rows"
 	"tutti/model"
 	"tutti/model/profile"
+	"tutti/topo"
 )
 
 func newProfile() *cobra.Command {
@@ -69,8 +70,29 @@ func profileError(err error) error {
 	return err
 }
 
-// defaultProfile is what Hopper machines on InfiniBand rails have.
-const defaultProfile = "h200-nvswitch,ndr-rail"
+const profileUsage = "calibrated constants: built-in names and FILE.yaml, laid over each other (default by the GPUs' generation, and ndr-rail)"
+
+// openProfile opens the profiles that were named or, if none were, those of the
+// machine.
+func openProfile(names string, machine *topo.System) (*profile.Profile, error) {
+	if names == "" {
+		return profile.ForGPU(machine.SM()), nil
+	}
+	p, err := profile.Open(names)
+	if err != nil {
+		return nil, profileError(err)
+	}
+	return p, p.Suits(machine)
+}
+
+// profileOf opens the profiles for the machine of some rows.
+func profileOf(list []rows.Row, names string, worlds *calibrate.Worlds) (*profile.Profile, error) {
+	w, err := worlds.Of(list[0])
+	if err != nil {
+		return nil, err
+	}
+	return openProfile(names, w.Cluster.Machine)
+}
 
 // rowFlags say how files of measured rows are to be read.
 type rowFlags struct {
@@ -136,7 +158,7 @@ the fit began from.`,
 	}
 	f.rowFlags.register(c)
 	flags := c.Flags()
-	flags.StringVar(&f.profile, "profile", defaultProfile, "the profile to begin from: built-in names and FILE.yaml, laid over each other")
+	flags.StringVar(&f.profile, "profile", "", "the profile to begin from: "+profileUsage)
 	flags.StringVarP(&f.out, "output", "o", "", "file to write the layer to (default: stdout, after the table)")
 	flags.BoolVar(&f.csv, "csv", false, "write every row's predicted time and error as CSV in the place of the table")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
@@ -148,16 +170,16 @@ func (f *fitFlags) run(c *cobra.Command, files []string) error {
 	if err != nil {
 		return err
 	}
-	start, err := profile.Open(f.profile)
+	worlds := &calibrate.Worlds{}
+	start, err := profileOf(list, f.profile, worlds)
 	if err != nil {
-		return profileError(err)
+		return err
 	}
 	stderr := c.ErrOrStderr()
 	if f.quiet {
 		stderr = io.Discard
 	}
 	bar := newProgress(stderr, 2)
-	worlds := &calibrate.Worlds{}
 	bar.step("fitting every other size")
 	fitted, held := calibrate.Halves(list)
 	half, err := calibrate.Fit(fitted, start, worlds)
@@ -186,7 +208,7 @@ func (f *fitFlags) run(c *cobra.Command, files []string) error {
 	for i, file := range files {
 		names[i] = filepath.Base(file)
 	}
-	layer, err := whole.Layer("fitted over "+f.profile, profile.Source{Kind: "fitted", Data: strings.Join(names, ", ")}, calibrate.Constants(list))
+	layer, err := whole.Layer("fitted over "+start.Name, profile.Source{Kind: "fitted", Data: strings.Join(names, ", ")}, calibrate.Constants(list))
 	if err != nil {
 		return err
 	}

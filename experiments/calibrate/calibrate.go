@@ -91,6 +91,9 @@ func (w *Worlds) Predict(list []rows.Row, p *profile.Profile) ([]units.Time, err
 		if err != nil {
 			return nil, fmt.Errorf("row %d: %w", i+1, err)
 		}
+		if err := p.Suits(world.Cluster.Machine); err != nil {
+			return nil, err
+		}
 		predicted, err := world.predictor(p).Predict(world.Task(r))
 		if err != nil {
 			return nil, fmt.Errorf("row %d: %w", i+1, err)

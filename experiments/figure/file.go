@@ -5,6 +5,7 @@ package figure
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -55,6 +56,11 @@ func Write(path string, list []rows.Row) error {
 	if err != nil {
 		return fmt.Errorf("figure %s: %w", path, err)
 	}
+	return write(path, canvas)
+}
+
+// write makes the file of a canvas.
+func write(path string, canvas io.WriterTo) error {
 	temp, err := create(path)
 	if err != nil {
 		return err

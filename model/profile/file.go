@@ -53,6 +53,9 @@ func Open(names string) (*Profile, error) {
 		if err != nil {
 			return nil, err
 		}
+		if f.SM > 0 {
+			p.SM = f.SM
+		}
 		for _, c := range f.Constants {
 			c.field.set(p, c.Value)
 			found[c.Path] = true
@@ -96,6 +99,8 @@ func read(name string) ([]byte, error) {
 type File struct {
 	// About says which machine this is.
 	About string
+	// SM is the compute capability of its GPUs, times ten; 0 for any.
+	SM int
 	// Sources say where the values come from, by the names that these give.
 	Sources   map[string]Source
 	Constants []Constant
@@ -172,12 +177,16 @@ func (r *reader) top(n *yaml.Node) error {
 		switch key.Value {
 		case "about":
 			err = value.Decode(&r.file.About)
+		case "sm":
+			if err = value.Decode(&r.file.SM); err != nil || r.file.SM < 1 {
+				err = r.errorf(value, "sm is %q: want a compute capability times ten, such as 90", value.Value)
+			}
 		case "sources":
 			err = r.sources(value)
 		case "constants":
 			err = r.group("", "", value)
 		default:
-			err = r.errorf(key, "unknown %q: want about, sources or constants", key.Value)
+			err = r.errorf(key, "unknown %q: want about, sm, sources or constants", key.Value)
 		}
 		if err != nil {
 			return err

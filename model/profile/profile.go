@@ -9,6 +9,8 @@
 package profile
 
 import (
+	"fmt"
+
 	"tutti/model"
 	"tutti/model/units"
 	"tutti/topo"
@@ -39,6 +41,8 @@ const (
 type Profile struct {
 	// Name is that of the files that the profile is made of.
 	Name string
+	// SM is the compute capability of the GPUs, times ten; 0 where no file says.
+	SM int
 	// Base is spent once in a call: the launch and the end of the kernel.
 	Base [algorithms][protocols]units.Time
 	// Overhead keeps a worker from moving data in each step: it polls,
@@ -89,6 +93,14 @@ func builtin(sm int) string {
 	default:
 		return "v100-nvlink"
 	}
+}
+
+// Suits fails for a machine with GPUs of another generation than the profile's.
+func (p *Profile) Suits(machine *topo.System) error {
+	if sm := machine.SM(); p.SM > 0 && p.SM/10 != sm/10 {
+		return fmt.Errorf("profile %s is for GPUs of compute capability %d.x, and %s has %d.%d: want another --profile", p.Name, p.SM/10, machine.Name, sm/10, sm%10)
+	}
+	return nil
 }
 
 // ForGPU returns the constants for machines with GPUs of a compute capability,

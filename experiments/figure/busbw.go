@@ -110,8 +110,8 @@ func find[T any](list *[]T, fits func(T) bool, fresh T) *T {
 }
 
 // busBandwidth draws bus bandwidth against size, panel beside panel on common
-// axes.
-func busBandwidth(list []rows.Row, format string) (io.WriterTo, error) {
+// axes, with a dashed line at each of some sizes.
+func busBandwidth(list []rows.Row, format string, marks []units.Bytes) (io.WriterTo, error) {
 	all, clusters := panels(list)
 	plots := [][]*plot.Plot{make([]*plot.Plot, len(all))}
 	least, most, top := float64(list[0].Bytes), float64(list[0].Bytes), 0.0
@@ -135,6 +135,14 @@ func busBandwidth(list []rows.Row, format string) (io.WriterTo, error) {
 		}
 		drawn.X.Min, drawn.X.Max = least, most
 		drawn.Y.Min, drawn.Y.Max = 0, top*1.06
+		for _, size := range marks {
+			line, err := plotter.NewLine(plotter.XYs{{X: float64(size), Y: 0}, {X: float64(size), Y: top * 1.06}})
+			if err != nil {
+				return nil, err
+			}
+			line.Color, line.Width, line.Dashes = color.Gray{110}, 0.8, []vg.Length{3, 2}
+			drawn.Add(line)
+		}
 		plots[0][i] = drawn
 	}
 	width := vg.Length(len(all)) * panelWidth
@@ -172,8 +180,11 @@ func title(list []rows.Row) string {
 		text += fmt.Sprintf("%d GPUs of ", first.Ranks)
 	}
 	text += first.Machine
-	if first.Source == "sim" {
+	switch first.Source {
+	case "sim":
 		text += ", simulated"
+	case "model":
+		text += ", modelled"
 	}
 	return text
 }

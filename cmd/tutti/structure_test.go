@@ -21,7 +21,7 @@ var order = []string{
 	"tutti/model/units", "tutti/model", "tutti/topo", "tutti/topo/search",
 	"tutti/model/profile", "tutti/model/tuning/nccl", "tutti/model/tuning/export", "tutti/model/schedule", "tutti/model/tuning",
 	"tutti/sim/event", "tutti/sim", "tutti/backend", "tutti/kernels",
-	"tutti/experiments", "tutti/experiments/rows", "tutti/experiments/sweep", "tutti/experiments/calibrate", "tutti/experiments/compare", "tutti/experiments/winners", "tutti/experiments/figure", "tutti/experiments/firstlight",
+	"tutti/experiments", "tutti/experiments/rows", "tutti/experiments/sweep", "tutti/experiments/calibrate", "tutti/experiments/compare", "tutti/experiments/winners", "tutti/experiments/nccllog", "tutti/experiments/figure", "tutti/experiments/firstlight",
 	"tutti/notebooks", "tutti/cmd/tutti",
 }
 

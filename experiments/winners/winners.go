@@ -31,17 +31,19 @@ type Study struct {
 
 	model    *tuning.Predictor
 	channels *tuning.Model
+	comm     nccl.Communicator
 	nccl     *nccl.Model
 }
 
 // New prepares a study.
 func New(c *topo.Cluster, g search.Graphs, p *profile.Profile, t schedule.Task, s nccl.Settings) (*Study, error) {
-	m, err := nccl.New(nccl.Describe(c, g), s)
+	comm := nccl.Describe(c, g)
+	m, err := nccl.New(comm, s)
 	if err != nil {
 		return nil, err
 	}
 	t.Ranks, t.Nodes = c.Ranks(), c.Nodes
-	return &Study{c, t, tuning.NewPredictor(c, g, p), tuning.New(c, g), m}, nil
+	return &Study{c, t, tuning.NewPredictor(c, g, p), tuning.New(c, g), comm, m}, nil
 }
 
 // Winner is a range of sizes and what wins it.

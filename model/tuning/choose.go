@@ -1,12 +1,14 @@
 package tuning
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 
 	"tutti/model"
 	"tutti/model/schedule"
+	"tutti/model/tuning/nccl"
 	"tutti/model/units"
 )
 
@@ -26,15 +28,23 @@ type Choice struct {
 }
 
 // Choices predicts a task by every way that the cluster can go, the fastest
-// first. NCCL's rule says how many channels each has. It fails when there is no
-// way.
-func (d *Predictor) Choices(t schedule.Task, nccl *Model) ([]Choice, error) {
+// first. NCCL's rules say how many channels each has, and which of its own are not
+// to be had: LL128 needs paths that keep 128 bytes whole. It fails when there is
+// no way.
+func (d *Predictor) Choices(t schedule.Task, m *Model) ([]Choice, error) {
+	if d.ranks == 1 {
+		return nil, errSingle
+	}
 	var list []Choice
 	var last error
 	for _, a := range model.Algorithms() {
+		_, known := nccl.Of(a)
 		for _, p := range a.Protocols() {
+			if known && m.Cost(a, p) == (Cost{}) {
+				continue
+			}
 			t.Algorithm, t.Protocol = a, p
-			t.Channels = nccl.Channels(a, p, t.Bytes())
+			t.Channels = m.Channels(a, p, t.Bytes())
 			predicted, err := d.Predict(t)
 			if err != nil {
 				last = err
@@ -44,7 +54,7 @@ func (d *Predictor) Choices(t schedule.Task, nccl *Model) ([]Choice, error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, last
+		return nil, cmp.Or(last, fmt.Errorf("no way to carry out %v on %d ranks", t.Collective, d.ranks))
 	}
 	slices.SortStableFunc(list, func(a, b Choice) int {
 		switch {
@@ -70,11 +80,11 @@ type Range struct {
 // Ranges goes from one size to another and finds, to the element, where another
 // way begins to win. Between the powers of two that it tries it takes the order
 // of the two ways to change once.
-func (d *Predictor) Ranges(t schedule.Task, nccl *Model, from, to units.Bytes) ([]Range, error) {
+func (d *Predictor) Ranges(t schedule.Task, m *Model, from, to units.Bytes) ([]Range, error) {
 	size := t.Datatype.Size()
 	best := func(n int64) (Choice, error) {
 		t.Count = n
-		all, err := d.Choices(t, nccl)
+		all, err := d.Choices(t, m)
 		if err != nil {
 			return Choice{}, err
 		}

@@ -1,6 +1,7 @@
 package tuning
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/bits"
@@ -221,13 +222,15 @@ func (d *Predictor) nvlsWays(c *topo.Cluster, h *search.Heads) nvlsWays {
 	return w
 }
 
+var errSingle = errors.New("a single rank has nothing to exchange")
+
 // Predict predicts a task. It fails for what the model does not know.
 func (d *Predictor) Predict(t schedule.Task) (Prediction, error) {
 	if t.Collective != model.AllReduce {
 		return Prediction{}, fmt.Errorf("no model of %v yet: want %v", t.Collective, model.AllReduce)
 	}
 	if d.ranks == 1 {
-		return Prediction{}, fmt.Errorf("a single rank has nothing to exchange")
+		return Prediction{}, errSingle
 	}
 	t.Ranks, t.Nodes = d.ranks, d.nodes
 	var p Prediction

@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"math/bits"
-
 	"tutti/model"
 	"tutti/model/profile"
 	"tutti/model/schedule"
@@ -65,7 +63,7 @@ func (x *simulation) try(id int32) {
 			return
 		}
 		w.ready = max(w.ready, x.slots[n.firstSlot+p.slot].ready)
-		w.recv &^= schedule.Port(i)
+		w.recv.From++
 	}
 	for i := range w.send.All() {
 		p := &x.ports[w.out+int32(i)]
@@ -75,7 +73,7 @@ func (x *simulation) try(id int32) {
 			return
 		}
 		w.ready = max(w.ready, x.slots[n.firstSlot+p.slot].free)
-		w.send &^= schedule.Port(i)
+		w.send.From++
 	}
 	w.state = scheduled
 	if x.passes(w) {
@@ -100,7 +98,7 @@ func (x *simulation) start(id int32) {
 	w := &x.workers[id]
 	w.state = running
 	w.ready = x.now
-	if keeps := w.step.Send == 0 && !w.step.Input; !keeps || !x.direct(w) {
+	if keeps := w.step.Send.Len() == 0 && !w.step.Input; !keeps || !x.direct(w) {
 		size := x.size(w.step.Total())
 		w.ready += w.pace.Of(size)*streams(&w.step)/profile.Streams + x.ramp.Of(min(size, profile.RampBytes))
 	}
@@ -142,7 +140,7 @@ func streams(s *schedule.Step) units.Time {
 	if s.Stride != 0 || !(s.Input || s.Output) {
 		return profile.Streams
 	}
-	n := bits.OnesCount64(uint64(s.Recv)) + bits.OnesCount64(uint64(s.Send))
+	n := s.Recv.Len() + s.Send.Len()
 	if s.Input {
 		n++
 	}
@@ -160,7 +158,7 @@ func (x *simulation) direct(w *worker) bool {
 			return false
 		}
 	}
-	return w.step.Recv != 0
+	return w.step.Recv.Len() > 0
 }
 
 // release takes away one of the things that a running step waits for.

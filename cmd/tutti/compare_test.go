@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"tutti/topo"
 )
 
 func TestCompare(t *testing.T) {
@@ -39,7 +41,7 @@ func TestRowErrors(t *testing.T) {
 		"compare nowhere.csv":                                               {1, "open nowhere.csv: no such file or directory"},
 		"compare few.csv":                                                   {2, "few.csv does not say which machine it was measured on: want --machine NAME|FILE.xml"},
 		"compare few.csv --machine h200x4 --by hand":                        {2, "--by hand: want some of model, sim"},
-		"compare few.csv --machine dgx-z80":                                 {1, `unknown machine "dgx-z80": want one of dgx-h100, h200x4, or an NCCL topology FILE.xml`},
+		"compare few.csv --machine dgx-z80":                                 {1, (topo.UnknownMachineError("dgx-z80")).Error()},
 		"profile fit few.csv --machine h200x4":                              {1, "1 rows over ll for 6 constants: want at least 12"},
 		"profile fit few.csv --profile h300":                                {2, "few.csv does not say which machine it was measured on: want --machine NAME|FILE.xml"},
 		"profile list h300":                                                 {2, `--profile: unknown profile "h300": want one of a100-nvswitch, b200-nvswitch, h100-nvswitch, h200-nvswitch, ndr-rail, v100-nvlink, or a FILE.yaml`},

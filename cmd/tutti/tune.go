@@ -115,10 +115,7 @@ func (f *tuneFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	graphs := search.All(cluster)
-	if f.noNVLS {
-		graphs.NVLS, graphs.NVLSError = search.Graph{}, fmt.Errorf("NVLS is off")
-	}
+	graphs := search.Find(cluster, search.Options{NoNVLS: f.noNVLS})
 	var text bytes.Buffer
 	if f.as == "nccl" {
 		err = f.asNCCL(&text, cluster, graphs, sizes)

@@ -38,7 +38,7 @@ func TestTuneErrors(t *testing.T) {
 		"--export env --csv": "--csv and --export exclude each other: want one of them",
 		"--coll gather":      `--coll: unknown collective "gather": want one of allreduce, allgather, reducescatter, broadcast, reduce, alltoall, sendrecv, exchange`,
 		"--profile h300":     `--profile: unknown profile "h300": want one of a100-nvswitch, b200-nvswitch, h100-nvswitch, h200-nvswitch, ndr-rail, v100-nvlink, or a FILE.yaml`,
-		"--nodes 0":          "0 nodes: want 1 to 16384",
+		"--nodes 0":          "--nodes 0: want 1 to 16384",
 		"--nccl-algo star":   `NCCL_ALGO=star: unknown "star": want one of Tree, Ring, CollNetDirect, CollNetChain, NVLS, NVLSTree, PAT`,
 		"--nccl-algo x:ring": `NCCL_ALGO=x:ring: unknown function "x": want one of Broadcast, Reduce, AllGather, ReduceScatter, AllReduce`,
 		"--nccl-proto LL;LL": `NCCL_PROTO=LL;LL: only the first list may go without a function: want function:LL`,

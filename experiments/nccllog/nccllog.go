@@ -100,7 +100,7 @@ func (p *parser) line(line string) error {
 	}
 	if f := patternForm.FindStringSubmatch(line); f != nil && p.ranks == 0 {
 		g := graph{channels: number(f[3])}
-		g.Pattern, g.CrossNic = search.Pattern(number(f[1])), f[2] != "0"
+		g.Pattern, g.CrossNic, g.SameChannels = search.Pattern(number(f[1])), number(f[2]), f[8] == "1"
 		g.BwIntra, g.BwInter = rate(f[4]), rate(f[5])
 		var known bool
 		if g.TypeIntra, known = pathType(f[6]); !known {

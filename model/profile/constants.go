@@ -45,7 +45,7 @@ var fields = func() (list []field) {
 			func(p *Profile, v float64) { *at(p) = units.Rate(v) * units.GBps }})
 	}
 	each := func(path string, at func(*Profile) *[algorithms][protocols]units.Time) {
-		for a := range algorithms {
+		for a := range known {
 			for _, q := range model.Algorithm(a).Protocols() {
 				time(fmt.Sprintf("%s.%v.%v", path, model.Algorithm(a), q), func(p *Profile) *units.Time { return &at(p)[a][q] })
 			}
@@ -60,7 +60,7 @@ var fields = func() (list []field) {
 	for h, name := range hopNames {
 		each("handover."+name, func(p *Profile) *[algorithms][protocols]units.Time { return &p.Handover[h] })
 	}
-	for a := range algorithms {
+	for a := range known {
 		for _, q := range model.Algorithm(a).Protocols() {
 			rate(fmt.Sprintf("copy.%v.%v", model.Algorithm(a), q), func(p *Profile) *units.Rate { return &p.Copy[a][q] })
 		}

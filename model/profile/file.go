@@ -70,6 +70,7 @@ func Open(names string) (*Profile, error) {
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("profile %s: no value for %s: lay it over another, as in --profile h200-nvswitch,ndr-rail", names, strings.Join(missing, ", "))
 	}
+	p.extend()
 	return p, nil
 }
 

@@ -30,8 +30,10 @@ const (
 var hopNames = [hops]string{"nvlink", "pci", "network"}
 
 const (
-	algorithms = int(model.NVLSTree) + 1
-	protocols  = int(model.Simple) + 1
+	algorithms = int(model.P2P) + 1
+	// known counts those that files have constants of.
+	known     = int(model.NVLSTree) + 1
+	protocols = int(model.Simple) + 1
 )
 
 // Profile is the set of constants of one kind of machine. Its model of a step:
@@ -71,6 +73,17 @@ type Profile struct {
 	// the share of that which the switch's multicasts and reductions do.
 	Efficiency map[topo.LinkType]float64
 	Multimem   float64
+}
+
+// extend gives the algorithms that files have no constants of those of a ring,
+// hop by hop.
+func (p *Profile) extend() {
+	for a := known; a < algorithms; a++ {
+		p.Base[a], p.Copy[a], p.Turn[a], p.Ramp[a] = p.Base[model.Ring], p.Copy[model.Ring], p.Turn[model.Ring], p.Ramp[model.Ring]
+		for h := range hops {
+			p.Handover[h][a] = p.Handover[h][model.Ring]
+		}
+	}
 }
 
 // RampBytes is the size of an item from which on a step takes its whole Ramp:

@@ -24,14 +24,19 @@ type Shape struct {
 // RingShape returns the shape of a task on rings.
 func RingShape(t Task) Shape {
 	parts := split(t)
-	chunk, slice := ringSteps(t.Protocol)
+	chunk, slice := ringSteps(t)
 	p := parts[0].loop(int64(t.Ranks), inGrains(t, chunk*step(t.Protocol)), elements(t, 16))
 	rest := p.count - int64(p.loops-1)*int64(t.Ranks)*p.chunk
 	s := shape(t, p, len(parts))
 	s.Filled = int(divUp(rest, max(1, p.last)))
-	size := min(p.chunkOf(0), sliceOf(t, p.chunkOf(0), chunk/slice))
 	s.Slices, s.Slots = int(chunk/slice), bufferSteps/int(slice)
-	s.Slice, s.Tail = bytes(t, size), bytes(t, max(0, p.chunkOf(0)-int64(s.Slices-1)*size))
+	slices := sliced{chunk / slice, elements(t, simpleStep*slice/32)}
+	_, first := slices.at(0, p.chunkOf(0))
+	_, last := slices.at(slices.slices-1, p.chunkOf(0))
+	s.Slice, s.Tail = bytes(t, first), 0
+	if s.Slices > 1 {
+		s.Tail = bytes(t, last)
+	}
 	return s
 }
 

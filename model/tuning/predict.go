@@ -240,6 +240,8 @@ func (d *Predictor) Predict(t schedule.Task) (Prediction, error) {
 	case model.Tree:
 		p = d.predictTree(t)
 	default:
+		return p, fmt.Errorf("no model of %v yet: want ring, tree, nvls or nvlstree", t.Algorithm)
+	case model.NVLS, model.NVLSTree:
 		if d.nvls.err != nil {
 			return p, d.nvls.err
 		}

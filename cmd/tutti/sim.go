@@ -242,14 +242,19 @@ func (f *simFlags) figure(c *cobra.Command) (string, error) {
 	if (f.csv || f.json) && !c.Flags().Changed("plot") || f.plot == noPlot {
 		return noPlot, nil
 	}
-	err := figure.Check(f.plot)
+	return f.plot, checkFigure(f.plot)
+}
+
+// checkFigure makes sure that a figure can be written.
+func checkFigure(path string) error {
+	err := figure.Check(path)
 	switch {
 	case errors.Is(err, figure.ErrFormat):
-		err = usage(fmt.Errorf("--plot: %w, or --plot %s", err, noPlot))
+		return usage(fmt.Errorf("--plot: %w, or --plot %s", err, noPlot))
 	case err != nil:
-		err = fmt.Errorf("%w (--plot PATH writes elsewhere, --plot %s nothing)", err, noPlot)
+		return fmt.Errorf("%w (--plot PATH writes elsewhere, --plot %s nothing)", err, noPlot)
 	}
-	return f.plot, err
+	return nil
 }
 
 // print writes the results, whole or not at all, in the form that was asked for.

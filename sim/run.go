@@ -52,7 +52,7 @@ func (x *simulation) try(id int32) {
 			return
 		}
 		w.ready = max(w.ready, x.slots[n.firstSlot+p.slot].ready)
-		w.recv &^= schedule.Port(i)
+		w.recv.From++
 	}
 	for i := range w.send.All() {
 		p := &x.ports[w.out+int32(i)]
@@ -62,7 +62,7 @@ func (x *simulation) try(id int32) {
 			return
 		}
 		w.ready = max(w.ready, x.slots[n.firstSlot+p.slot].free)
-		w.send &^= schedule.Port(i)
+		w.send.From++
 	}
 	w.state = scheduled
 	x.queue.Push(max(w.ready, x.now)+x.overhead, id)
@@ -73,7 +73,7 @@ func (x *simulation) start(id int32) {
 	w := &x.workers[id]
 	w.state = running
 	w.ready = x.now
-	if keeps := w.step.Send == 0 && !w.step.Input; !keeps || !x.direct(w) {
+	if keeps := w.step.Send.Len() == 0 && !w.step.Input; !keeps || !x.direct(w) {
 		w.ready += w.pace.Of(x.size(w.step.Total()))
 	}
 	for i := range w.step.Send.All() {
@@ -116,7 +116,7 @@ func (x *simulation) direct(w *worker) bool {
 			return false
 		}
 	}
-	return w.step.Recv != 0
+	return w.step.Recv.Len() > 0
 }
 
 // release takes away one of the things that a running step waits for.

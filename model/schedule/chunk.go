@@ -36,11 +36,14 @@ func inGrains(t Task, chunk int64) int64 {
 // part is the range of elements that one channel works on.
 type part struct{ offset, count int64 }
 
-// split divides the elements over the channels: in cells that are worth 16 KiB
-// of traffic, the same number for every channel but the last. Small calls use
+// split divides Count over the channels: in cells that are worth 16 KiB of
+// traffic, the same number for every channel but the last. Small calls use
 // fewer channels than they may (enqueue.cc, scheduleCollTasksToPlan).
 func split(t Task) []part {
-	traffic := int64(2) // an AllReduce sends each byte twice
+	traffic := t.blocks() // for each byte of Count
+	if t.Collective == model.AllReduce {
+		traffic = 2
+	}
 	if t.Protocol == model.LL {
 		traffic *= 4
 	}
@@ -58,6 +61,7 @@ func split(t Task) []part {
 type looped struct {
 	part
 	loops       int
+	perLoop     int64 // chunks
 	chunk, last int64 // elements of a chunk, and of one in the last loop
 }
 
@@ -66,7 +70,7 @@ type looped struct {
 func (p part) loop(n, chunk, grain int64) looped {
 	loops := divUp(p.count, n*chunk)
 	rest := p.count - (loops-1)*n*chunk
-	return looped{p, int(loops), chunk, min(chunk, roundUp(divUp(rest, n), grain))}
+	return looped{p, int(loops), n, chunk, min(chunk, roundUp(divUp(rest, n), grain))}
 }
 
 // chunkOf returns the elements of a chunk in the given loop.
@@ -87,21 +91,27 @@ func roundUp(a, b int64) int64 { return divUp(a, b) * b }
 
 // ringSteps returns how many steps of the buffer a chunk and a slice of a ring
 // take.
-func ringSteps(p model.Protocol) (chunk, slice int64) {
-	if p == model.Simple {
-		return ringChunkSteps, ringSliceSteps
+func ringSteps(t Task) (chunk, slice int64) {
+	whole := t.Collective == model.Broadcast || t.Collective == model.Reduce
+	if t.Protocol != model.Simple || whole {
+		return 1, 1
 	}
-	return 1, 1
+	return ringChunkSteps, ringSliceSteps
 }
 
-// sliceOf returns the elements of one slice of a ring's chunk: an even share
-// but, over Simple, not so small that a slice is not worth its fence
-// (prims_simple.h, genericOp).
-func sliceOf(t Task, chunk, slices int64) int64 {
-	if slices == 1 {
-		return chunk
+// sliced is how chunks are passed on: in so many slices, each of as many
+// elements at the least.
+type sliced struct{ slices, least int64 }
+
+// at returns the range of a chunk's i-th slice: an even share, but over Simple
+// not so small that it is not worth its fence (prims_simple.h, genericOp).
+func (s sliced) at(i, chunk int64) (offset, count int64) {
+	size := chunk
+	if s.slices > 1 {
+		size = max(roundUp(divUp(chunk, s.slices), 16), s.least)
 	}
-	return max(roundUp(divUp(chunk, slices), 16), elements(t, simpleStep*ringSliceSteps/32))
+	offset = min(chunk, i*size)
+	return offset, min(size, chunk-offset)
 }
 
 // treeChunk returns the elements of a tree's chunk for one channel's part. LL128

@@ -148,7 +148,7 @@ func (r *NVLS) Worker(w int) Worker {
 func (r *NVLS) Connection(c int) Connection {
 	ch, at, kind := c/4%len(r.parts), c/4/len(r.parts), c%4
 	node, head := at/r.heads.Heads(), at%r.heads.Heads()
-	connection := Connection{Slots: bufferSteps, OutNET: -1, InNET: -1}
+	connection := Connection{Slots: bufferSteps, Room: r.parts[ch].chunk, OutNET: -1, InNET: -1}
 	all := func(role Role) []int {
 		workers := make([]int, r.heads.RanksPerNode())
 		for i := range workers {

@@ -1,31 +1,59 @@
 package schedule
 
-import "tutti/topo/search"
+import "tutti/model"
 
-// Ring is AllReduce on rings: each loop takes a chunk per rank once round to
-// reduce it and once more to hand the sums out. Source: NCCL 2.28.3,
-// src/device/all_reduce.h, runRing; Patarasuk and Yuan, "Bandwidth optimal
-// all-reduce algorithms for clusters of workstations", 2009.
-//
-// With i the rank's place in the ring, a loop is: send chunk i-1; receive,
-// reduce and send i-2 … i+1; receive, reduce, keep and send i; receive, keep and
-// send i-1 … i+2; receive i+1. Every chunk is passed in slices.
-type Ring struct {
-	task   Task
-	rings  *search.Rings
-	parts  []looped // by channel, in loops of a chunk per rank
-	slices int64    // of a chunk
-	slots  int
+// Rings are the orders in which channels go round the ranks, as package search
+// finds them.
+type Rings interface {
+	// At returns the rank at a place of a channel's ring; the place wraps round.
+	At(channel, index int) int
+	// Index returns the place of a rank.
+	Index(channel, rank int) int
+	// NETs returns the ports from the rank to the next, or -1, -1 in a machine.
+	NETs(channel, rank int) (out, in int)
 }
 
-// NewRing returns the AllReduce of t on the given rings. Its worker for (rank,
+// Ring passes chunks round rings, each in slices. With i the rank's place in the
+// ring, a loop goes:
+//
+//	AllReduce      send chunk i-1; receive, reduce and send i-2 … i+1; receive,
+//	               reduce, keep and send i; receive, keep and send i-1 … i+2;
+//	               receive i+1
+//	AllGather      send the own block; receive, keep and send those of the ranks
+//	               at i-1 … i-n+2; receive that of i+1
+//	ReduceScatter  send the block of i-1; receive, reduce and send i-2 … i+1;
+//	               receive, reduce and keep the own
+//	Broadcast      the root sends, the others receive, keep and send, but for the last
+//	Reduce         the rank after the root sends, the others receive, reduce and
+//	               send, the root keeps
+//
+// Source: NCCL 2.28.3, src/device/{all_reduce,all_gather,reduce_scatter,
+// broadcast,reduce}.h; Patarasuk and Yuan, "Bandwidth optimal all-reduce
+// algorithms for clusters of workstations", 2009.
+type Ring struct {
+	task  Task
+	rings Rings
+	parts []looped // by channel
+	sliced
+	slots int
+	room  int64
+}
+
+// NewRing returns the schedule of t on the given rings. Its worker for (rank,
 // channel) has the number rank*channels + channel, and so has the connection to
 // the next rank.
-func NewRing(t Task, rings *search.Rings) *Ring {
-	chunk, slice := ringSteps(t.Protocol)
-	r := &Ring{task: t, rings: rings, slices: chunk / slice, slots: bufferSteps / int(slice)}
+func NewRing(t Task, rings Rings) *Ring {
+	chunkSteps, sliceSteps := ringSteps(t)
+	r := &Ring{task: t, rings: rings, slots: bufferSteps / int(sliceSteps)}
+	r.sliced = sliced{chunkSteps / sliceSteps, elements(t, simpleStep*sliceSteps/32)}
+	chunk := inGrains(t, chunkSteps*step(t.Protocol))
+	_, r.room = r.at(0, chunk)
+	perLoop, grain := int64(1), int64(1)
+	if t.Collective == model.AllReduce {
+		perLoop, grain = int64(t.Ranks), elements(t, 16)
+	}
 	for _, p := range split(t) {
-		r.parts = append(r.parts, p.loop(int64(t.Ranks), inGrains(t, chunk*step(t.Protocol)), elements(t, 16)))
+		r.parts = append(r.parts, p.loop(perLoop, chunk, grain))
 	}
 	return r
 }
@@ -40,14 +68,23 @@ func (r *Ring) Workers() int { return r.task.Ranks * len(r.parts) }
 func (r *Ring) Connections() int { return r.Workers() }
 
 // hops is the number of primitives that a worker runs in each loop.
-func (r *Ring) hops() int { return 2*r.task.Ranks - 1 }
+func (r *Ring) hops() int {
+	switch r.task.Collective {
+	case model.AllReduce:
+		return 2*r.task.Ranks - 1
+	case model.AllGather, model.ReduceScatter:
+		return r.task.Ranks
+	default:
+		return 1
+	}
+}
 
-// at takes a worker's or connection's number apart.
-func (r *Ring) at(w int) (rank, ch int) { return w / len(r.parts), w % len(r.parts) }
+// who takes a worker's or connection's number apart.
+func (r *Ring) who(w int) (rank, ch int) { return w / len(r.parts), w % len(r.parts) }
 
 // Worker implements [Schedule].
 func (r *Ring) Worker(w int) Worker {
-	rank, ch := r.at(w)
+	rank, ch := r.who(w)
 	worker := Worker{Rank: rank, Channel: ch, Role: RoleRing, Share: 1, Steps: r.parts[ch].loops * r.hops() * int(r.slices)}
 	if r.task.Ranks > 1 {
 		previous := r.rings.At(ch, r.rings.Index(ch, rank)-1)
@@ -58,34 +95,59 @@ func (r *Ring) Worker(w int) Worker {
 
 // Connection implements [Schedule].
 func (r *Ring) Connection(c int) Connection {
-	rank, ch := r.at(c)
+	rank, ch := r.who(c)
 	next := r.rings.At(ch, r.rings.Index(ch, rank)+1)
 	out, in := r.rings.NETs(ch, rank)
-	return Connection{From: []int{c}, To: []int{next*len(r.parts) + ch}, Slots: r.slots, OutNET: out, InNET: in}
+	return Connection{From: []int{c}, To: []int{next*len(r.parts) + ch}, Slots: r.slots, Room: r.room, OutNET: out, InNET: in}
 }
 
 // Step implements [Schedule].
 func (r *Ring) Step(w, i int) Step {
-	rank, ch := r.at(w)
-	p, n, slices := &r.parts[ch], r.task.Ranks, int(r.slices)
+	rank, ch := r.who(w)
+	p, slices := &r.parts[ch], int(r.slices)
 	loop, hop, slice := i/(r.hops()*slices), i/slices%r.hops(), i%slices
-	s := Step{
-		Input:  hop < n,    // the first n primitives send or reduce
-		Output: hop >= n-1, // the last n keep
+	s, block := r.primitive(ch, rank, hop)
+	chunk := p.chunkOf(loop)
+	from := int64(loop) * p.perLoop * p.chunk
+	if r.task.Collective == model.AllReduce { // blocks are chunks of the loop
+		from, block = from+int64(block)*chunk, 0
 	}
-	if hop > 0 {
+	from = min(p.count, from)
+	start, count := r.at(int64(slice), min(chunk, p.count-from))
+	s.Offset, s.Count = int64(block)*r.task.Count+p.offset+from+start, count
+	return s
+}
+
+// primitive returns what a rank does in one hop of a loop, and with which chunk
+// of the loop (AllReduce) or which rank's block (AllGather, ReduceScatter).
+func (r *Ring) primitive(ch, rank, hop int) (s Step, block int) {
+	n, last := r.task.Ranks, r.hops()-1
+	at := r.rings.Index(ch, rank)
+	recv, send := hop > 0, hop < last
+	switch r.task.Collective {
+	case model.AllReduce:
+		s.Input, s.Output = hop < n, hop >= n-1
+		block = (at - 1 - hop + 2*n) % n
+	case model.AllGather:
+		s.Input, s.Output = hop == 0, hop > 0 || !r.task.InPlace
+		block = r.rings.At(ch, at-hop)
+	case model.ReduceScatter:
+		s.Input, s.Output = true, hop == last
+		block = r.rings.At(ch, at-1-hop)
+	case model.Broadcast:
+		place := (at - r.rings.Index(ch, r.task.Root) + n) % n
+		recv, send = place > 0, place < n-1
+		s.Input, s.Output = !recv, recv || !r.task.InPlace
+	default: // Reduce
+		place := (at - r.rings.Index(ch, r.task.Root) - 1 + n) % n
+		recv, send = place > 0, place < n-1
+		s.Input, s.Output = true, !send
+	}
+	if recv {
 		s.Recv = Port(0)
 	}
-	if hop < r.hops()-1 {
+	if send {
 		s.Send = Port(0)
 	}
-	// Counting back from i-1, each primitive takes the chunk before.
-	turn := (r.rings.Index(ch, rank) - 1 - hop + 2*n) % n
-	chunk := p.chunkOf(loop)
-	from := min(p.count, int64(loop)*int64(n)*p.chunk+int64(turn)*chunk)
-	length := min(chunk, p.count-from)
-	size := sliceOf(r.task, length, r.slices)
-	start := min(length, int64(slice)*size)
-	s.Offset, s.Count = p.offset+from+start, min(size, length-start)
-	return s
+	return s, block
 }

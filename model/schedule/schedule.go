@@ -24,31 +24,7 @@
 // ranks takes no memory.
 package schedule
 
-import (
-	"iter"
-	"math/bits"
-
-	"tutti/model"
-	"tutti/model/units"
-)
-
-// Task is the call that a schedule carries out.
-type Task struct {
-	Collective model.Collective
-	Algorithm  model.Algorithm
-	Protocol   model.Protocol
-	Datatype   model.Datatype
-	Redop      model.Redop
-	// Count is the number of elements in each rank's buffer.
-	Count int64
-	// Channels is the number of channels that the data may be spread over.
-	Channels int
-	// Ranks and Nodes are the size of the communicator.
-	Ranks, Nodes int
-}
-
-// Bytes returns the size of each rank's buffer.
-func (t Task) Bytes() units.Bytes { return units.Bytes(t.Count) * t.Datatype.Size() }
+import "iter"
 
 // Schedule is a network of workers. All methods are pure functions, safe for
 // concurrent use.
@@ -67,24 +43,6 @@ type Schedule interface {
 	Connection(c int) Connection
 }
 
-// Role tells which part of an algorithm a worker plays.
-type Role int
-
-// The roles.
-const (
-	RoleRing      Role = iota // passes data round a ring
-	RoleUp                    // reduces towards the root of a tree
-	RoleDown                  // broadcasts from the root of a tree
-	RoleScatter               // hands each head its share of the input
-	RoleGather                // collects every head's result
-	RoleReduce                // of a head: reduces the ranks' shares in the switch
-	RoleBroadcast             // of a head: multicasts what comes down the tree
-)
-
-func (r Role) String() string {
-	return [...]string{"ring", "up", "down", "scatter", "gather", "reduce", "broadcast"}[r]
-}
-
 // Worker is one sequential role of a thread block.
 type Worker struct {
 	Rank, Channel int
@@ -93,47 +51,64 @@ type Worker struct {
 	Share float64
 	// Steps is the number of steps.
 	Steps int
-	// In and Out are the connections of the worker's ports, at most 64 each.
+	// In and Out are the connections of the worker's ports.
 	In, Out []int
 }
 
-// maxPorts is how many ports a set can name.
-const maxPorts = 64
+// Role tells which part of an algorithm a worker plays.
+type Role int
 
-// Ports is a set of a worker's inbound or outbound ports, one bit each.
-type Ports uint64
+// The roles.
+const (
+	RoleRing      Role = iota // passes data round a ring or along a chain
+	RoleUp                    // reduces towards the root of a tree
+	RoleDown                  // broadcasts from the root of a tree
+	RoleScatter               // hands each rank or head its share of the input
+	RoleGather                // collects what every rank or head has
+	RoleReduce                // reduces the shares that were handed to it
+	RoleBroadcast             // of an NVLS head: multicasts what comes down the tree
+)
 
-// Port returns the set of the i-th port alone.
-func Port(i int) Ports { return 1 << i }
+func (r Role) String() string {
+	return [...]string{"ring", "up", "down", "scatter", "gather", "reduce", "broadcast"}[r]
+}
 
-// First returns the set of the first n ports.
-func First(n int) Ports { return 1<<n - 1 }
+// Ports is a run of a worker's inbound or outbound ports: From up to, not
+// including, To. None if they are equal.
+type Ports struct{ From, To int }
 
-// All goes through the ports of a set, in order.
+// Port returns the i-th port alone.
+func Port(i int) Ports { return Ports{i, i + 1} }
+
+// First returns the first n ports.
+func First(n int) Ports { return Ports{0, n} }
+
+// Len returns how many ports there are.
+func (p Ports) Len() int { return p.To - p.From }
+
+// All goes through the ports, in order.
 func (p Ports) All() iter.Seq[int] {
 	return func(yield func(int) bool) {
-		for ; p != 0; p &= p - 1 {
-			if !yield(bits.TrailingZeros64(uint64(p))) {
-				return
-			}
+		for i := p.From; i < p.To && yield(i); i++ {
 		}
 	}
 }
 
 // Step is what a worker does with one item of each of the connections named.
-// The range of elements is the same in all buffers, input and output.
 type Step struct {
 	// Recv and Send are the ports of Worker.In and Worker.Out that take part.
 	Recv, Send Ports
 	// Input says that the local input takes part; Output that the result is
 	// written to the local output.
 	Input, Output bool
-	// Offset and Count are the range of elements; Count may be 0, and the item
-	// is then passed on all the same.
+	// Offset and Count are the range of elements, as [Task.Elements] numbers
+	// them; Count may be 0, and the item is then passed on all the same.
 	Offset, Count int64
-	// Stride, unless 0, gives each port a range of its own (scatter, gather):
-	// port p has that at Offset + p*Stride, clipped at End.
-	Stride, End int64
+	// Stride, unless 0, gives each port a block of its own (scatter, gather):
+	// port p has the (Turn+p)-th, counted round if there are Blocks of them.
+	// Block b begins at Offset + b*Stride and is clipped at End.
+	Stride, End  int64
+	Turn, Blocks int
 }
 
 // Range returns the elements that go through a port.
@@ -141,22 +116,43 @@ func (s *Step) Range(port int) (offset, count int64) {
 	if s.Stride == 0 {
 		return s.Offset, s.Count
 	}
-	offset = min(s.Offset+int64(port)*s.Stride, s.End)
+	block := s.Turn + port
+	if s.Blocks > 0 {
+		block %= s.Blocks
+	}
+	offset = min(s.Offset+int64(block)*s.Stride, s.End)
 	return offset, min(s.Count, s.End-offset)
 }
 
 // Total returns the elements that the worker moves: those of all ports where
-// each has a range of its own.
+// each has a block of its own.
 func (s *Step) Total() int64 {
 	if s.Stride == 0 {
 		return s.Count
 	}
 	var total int64
-	for port := range (s.Recv | s.Send).All() {
-		_, count := s.Range(port)
-		total += count
+	for _, ports := range [...]Ports{s.Recv, s.Send} {
+		for port := range ports.All() {
+			_, count := s.Range(port)
+			total += count
+		}
 	}
 	return total
+}
+
+// Connection is a FIFO between workers.
+type Connection struct {
+	Kind    Kind
+	Storage Storage
+	// From and To are the workers that put items in and that take them out.
+	From, To []int
+	// Slots is the number of items that may be under way: the credits.
+	Slots int
+	// Room is the most elements that an item has.
+	Room int64
+	// OutNET and InNET are the ports of the two machines that the connection
+	// goes through, or -1 inside one machine.
+	OutNET, InNET int
 }
 
 // Kind tells how a connection moves its items.
@@ -164,7 +160,7 @@ type Kind int
 
 // The kinds of connections.
 const (
-	// PointToPoint is written by one worker into slots that one other reads.
+	// PointToPoint is written by one worker and read by one other.
 	PointToPoint Kind = iota
 	// Multicast is written once by one worker; the switch copies to all readers
 	// (multimem.st).
@@ -172,16 +168,21 @@ const (
 	// Reduction is read by one worker; the switch loads the slots of all writers
 	// and returns their sum (multimem.ld_reduce).
 	Reduction
+	// Aggregation hands the sum of all writers' items to every reader: the
+	// switches of the network reduce on the way (SHARP).
+	Aggregation
 )
 
-// Connection is a FIFO between workers.
-type Connection struct {
-	Kind Kind
-	// From and To are the workers that put items in and that take them out.
-	From, To []int
-	// Slots is the number of items that may be under way: the credits.
-	Slots int
-	// OutNET and InNET are the ports of the two machines that the connection
-	// goes through, or -1 inside one machine.
-	OutNET, InNET int
-}
+// Storage tells where a connection keeps its items. Zero-copy connections have
+// credits all the same: they are the barriers that guard the buffers.
+type Storage int
+
+// The places.
+const (
+	// Staged items lie in slots in the readers' memory.
+	Staged Storage = iota
+	// InInput leaves an item in the writer's input, from where the reader loads it.
+	InInput
+	// InOutput puts an item straight into the reader's output, where it stays.
+	InOutput
+)

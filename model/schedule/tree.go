@@ -98,7 +98,7 @@ func (r *Tree) Connection(c int) Connection {
 	if perNode := r.task.Ranks / r.task.Nodes; up/perNode != rank/perNode {
 		net = r.trees.NET(ch)
 	}
-	connection := Connection{From: []int{c}, To: []int{parent}, Slots: bufferSteps, OutNET: net, InNET: net}
+	connection := Connection{From: []int{c}, To: []int{parent}, Slots: bufferSteps, Room: r.chunk[ch], OutNET: net, InNET: net}
 	if role == RoleDown {
 		connection.From, connection.To = connection.To, connection.From
 	}

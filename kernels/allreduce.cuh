@@ -10,7 +10,7 @@ DEVICE void reduce(const Args &a, const u64 (&w)[maxRanks][count], u64 (&result)
     Reduction<T, Op> sum;
     sum.start(w[0][i]);
     UNROLLED for (int r = 1; r < maxRanks; r++)
-      if (r < a.ranks) sum.add(w[r][i]);
+      if (r < ranks()) sum.add(w[r][i]);
     result[i] = sum.finish(a.divisor);
   }
 }
@@ -23,21 +23,21 @@ template <class T, class Op, class Line> DEVICE void oneshot(const Args &a) {
   ROLLED for (u32 i = post.warp; i < lines; i += post.warps) {
     u64 own[Line::perLane];
     post.read(begin + i, own);
-    ROLLED for (int k = 1; k < a.ranks; k++) post.send(a.peer(k), 0, i, own);
+    UNROLLED for (int k = 1; k < maxRanks; k++)
+      if (k < ranks()) post.send(peer(k), 0, i, own);
   }
   bool others[maxRanks];
-  UNROLLED for (int r = 0; r < maxRanks; r++) others[r] = r < a.ranks && r != a.rank;
+  UNROLLED for (int r = 0; r < maxRanks; r++) others[r] = r < ranks() && r != rank();
   ROLLED for (u32 i = post.warp; i < lines; i += post.warps) {
     u64 w[maxRanks][Line::perLane], own[Line::perLane], result[Line::perLane];
     post.read(begin + i, own);
     post.receive(0, i, others, w);
     UNROLLED for (int r = 0; r < maxRanks; r++)
-      if (r == a.rank)
+      if (r == rank())
         UNROLLED for (int j = 0; j < Line::perLane; j++) w[r][j] = own[j];
     reduce<T, Op>(a, w, result);
     post.write(begin + i, result);
   }
-  post.close();
 }
 
 // Two-shot: every rank sends each other the chunk that the other owns, reduces
@@ -46,26 +46,26 @@ template <class T, class Op, class Line> DEVICE void twoshot(const Args &a) {
   Post<Line> post(a);
   const u32 offset = a.stripeBegin();
   ROLLED for (u32 i = post.warp; i < a.stripe; i += post.warps)
-    ROLLED for (int k = 1; k < a.ranks; k++) {
-      const int peer = a.peer(k);
-      if (i >= a.stripeUnits(a.chunkUnits(peer))) continue;
+    UNROLLED for (int k = 1; k < maxRanks; k++) {
+      if (k >= ranks() || i >= a.stripeUnits(a.chunkUnits(peer(k)))) continue;
       u64 w[Line::perLane];
-      post.read(a.chunkBegin(peer) + offset + i, w);
-      post.send(peer, 0, i, w);
+      post.read(a.chunkBegin(peer(k)) + offset + i, w);
+      post.send(peer(k), 0, i, w);
     }
   bool others[maxRanks];
-  UNROLLED for (int r = 0; r < maxRanks; r++) others[r] = r < a.ranks && r != a.rank;
-  const u32 mine = a.stripeUnits(a.chunkUnits(a.rank));
+  UNROLLED for (int r = 0; r < maxRanks; r++) others[r] = r < ranks() && r != rank();
+  const u32 mine = a.stripeUnits(a.chunkUnits(rank()));
   ROLLED for (u32 i = post.warp; i < mine; i += post.warps) {
-    const u32 line = a.chunkBegin(a.rank) + offset + i;
+    const u32 line = a.chunkBegin(rank()) + offset + i;
     u64 w[maxRanks][Line::perLane], own[Line::perLane], result[Line::perLane];
     post.read(line, own);
     post.receive(0, i, others, w);
     UNROLLED for (int r = 0; r < maxRanks; r++)
-      if (r == a.rank)
+      if (r == rank())
         UNROLLED for (int j = 0; j < Line::perLane; j++) w[r][j] = own[j];
     reduce<T, Op>(a, w, result);
-    ROLLED for (int k = 1; k < a.ranks; k++) post.send(a.peer(k), 1, i, result);
+    UNROLLED for (int k = 1; k < maxRanks; k++)
+      if (k < ranks()) post.send(peer(k), 1, i, result);
     post.write(line, result);
   }
   ROLLED for (u32 i = post.warp; i < a.stripe; i += post.warps) {
@@ -76,5 +76,4 @@ template <class T, class Op, class Line> DEVICE void twoshot(const Args &a) {
     UNROLLED for (int r = 0; r < maxRanks; r++)
       if (there[r]) post.write(a.chunkBegin(r) + offset + i, w[r]);
   }
-  post.close();
 }

@@ -10,15 +10,44 @@
 
 constexpr int maxRanks = 8;
 constexpr int maxBlocks = 512;
-constexpr u32 everyLane = 0xffffffff;
 
 // Control is the head of each rank's region.
 struct Control {
   u32 stop; // set by a rank that gave up waiting: all waits end
   u32 padding[31];
   u32 epoch[maxBlocks];                 // calls that a block has served
-  u32 flag[2][maxBlocks][maxRanks]; // by phase, block and sender: the sender's progress
+  u32 flag[2][maxBlocks][maxRanks];     // by phase, block and sender: the sender's progress
 };
+
+// Which rank this is, and of how many. Package cuda puts numbers in the place of
+// the two names in the PTX before it loads it, so that the driver's compiler
+// unrolls and prunes loops over ranks.
+DEVICE int rank() {
+  int r;
+  asm("mov.s32 %0, TUTTI_RANK;" : "=r"(r));
+  return r;
+}
+DEVICE int ranks() {
+  int n;
+  asm("mov.s32 %0, TUTTI_COUNT;" : "=r"(n));
+  return n;
+}
+// A value that is computed here and not later.
+DEVICE u64 settled(u64 v) {
+  asm volatile("" : "+l"(v));
+  return v;
+}
+
+// Lets the next kernel of the stream be launched while this one runs, and waits
+// until the one before is complete. Nothing of the communicator or the buffers
+// may be touched earlier.
+DEVICE void awaitTurn() {
+  asm volatile("griddepcontrol.launch_dependents;");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+// The k-th rank after this one.
+DEVICE int peer(int k) { return rank() + k < ranks() ? rank() + k : rank() + k - ranks(); }
 
 // Args are the parameters of every kernel; package cuda fills them in.
 struct Args {
@@ -34,12 +63,9 @@ struct Args {
   u32 chunk, extra; // units of a rank's chunk; the first extra ranks have one more
   u32 stripe;       // units of a chunk (or buffer) that a block has
   u32 rounds;       // that a block's stripe is served in
-  int rank, ranks;
   int divisor;      // 0, or ranks for an average
-  int padding;
 
   DEVICE Control &control(int r) const { return *reinterpret_cast<Control *>(region[r]); }
-  DEVICE int peer(int k) const { return rank + k < ranks ? rank + k : rank + k - ranks; }
   DEVICE u32 chunkBegin(int r) const { return chunk * r + lower(r, extra); }
   DEVICE u32 chunkUnits(int r) const { return chunk + (u32(r) < extra); }
   // The part of a chunk, or of the buffer, that this block has.
@@ -49,7 +75,7 @@ struct Args {
     return begin < all ? lower(stripe, all - begin) : 0;
   }
 };
-static_assert(sizeof(Args) == 264, "package cuda lays out the same");
+static_assert(sizeof(Args) == 256, "package cuda lays out the same");
 
 // Access to memory that other GPUs read or write while the kernel runs.
 DEVICE void putRelaxed(u32 *p, u32 v) { asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory"); }
@@ -69,7 +95,8 @@ DEVICE u64 now() {
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
   return t;
 }
-DEVICE bool all(bool p) {
+// Whether p holds in all lanes of the warp.
+DEVICE bool inAllLanes(bool p) {
   u32 r;
   asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; vote.sync.all.pred q, p, 0xffffffff; selp.u32 %0, 1, 0, q; }"
                : "=r"(r) : "r"(u32(p)));
@@ -96,12 +123,12 @@ private:
   DEVICE void check() {
     const u64 t = now();
     if (since == 0) since = t;
-    if (getRelaxed(&a.control(a.rank).stop)) {
+    if (getRelaxed(&a.control(rank()).stop)) {
       over = true;
     } else if (t - since > a.timeout) {
       over = true;
       *reinterpret_cast<volatile u64 *>(a.fault) = u64(1) << 63 | u64(blockIdx.x) << 16 | threadIdx.x;
-      ROLLED for (int r = 0; r < a.ranks; r++) putRelaxed(&a.control(r).stop, 1);
+      ROLLED for (int r = 0; r < ranks(); r++) putRelaxed(&a.control(r).stop, 1);
     }
   }
 };

@@ -1,5 +1,5 @@
 // AllReduce in whole packs of 16 bytes with flags apart from the data, for large
-// sizes, and the reduction of the copy-engine hybrid. What is left of a buffer
+// sizes. What is left of a buffer
 // after its last whole pack is the caller's to reduce in another way.
 #pragma once
 #include "comm.cuh"
@@ -25,27 +25,28 @@ struct Flags {
   u32 base; // what the counters of the last call came to
 
   DEVICE explicit Flags(const Args &args) : a(args), patience(args) {
-    patience.over = getRelaxed(&a.control(a.rank).stop);
-    base = a.control(a.rank).epoch[blockIdx.x];
+    awaitTurn();
+    patience.over = getRelaxed(&a.control(rank()).stop);
+    base = a.control(rank()).epoch[blockIdx.x];
   }
   // Says that all that this block has written so far, for phase, is complete.
   DEVICE void signal(int phase, u32 progress) {
     __syncthreads();
     const int r = threadIdx.x;
-    if (r < a.ranks && r != a.rank) putRelease(&a.control(r).flag[phase][blockIdx.x][a.rank], base + progress);
+    if (r < ranks() && r != rank()) putRelease(&a.control(r).flag[phase][blockIdx.x][rank()], base + progress);
   }
   // Waits until every peer has said so.
   DEVICE void await(int phase, u32 progress) {
     const int r = threadIdx.x;
-    if (r < a.ranks && r != a.rank) {
-      const u32 *flag = &a.control(a.rank).flag[phase][blockIdx.x][r];
+    if (r < ranks() && r != rank()) {
+      const u32 *flag = &a.control(rank()).flag[phase][blockIdx.x][r];
       while (int(getAcquire(flag) - (base + progress)) < 0 && patience.more()) {
       }
     }
     __syncthreads();
   }
   DEVICE void close(u32 progress) {
-    if (threadIdx.x == 0) a.control(a.rank).epoch[blockIdx.x] = base + progress;
+    if (threadIdx.x == 0) a.control(rank()).epoch[blockIdx.x] = base + progress;
   }
 };
 
@@ -59,39 +60,46 @@ template <class T, class Op, bool pull> DEVICE void direct(const Args &a) {
   Flags flags(a);
   const u32 step = (a.stripe + a.rounds - 1) / a.rounds;
 
+  // Copies the block's part of a round, of packs that begin at from and to.
+  auto copy = [&](const Quad *from, Quad *to, u32 begin, u32 end) {
+    ROLLED for (u32 i = begin + threadIdx.x; i < end; i += unroll * blockDim.x) {
+      Quad v[unroll];
+      UNROLLED for (int u = 0; u < unroll; u++)
+        if (i + u * blockDim.x < end) v[u] = load(from + i + u * blockDim.x);
+      UNROLLED for (int u = 0; u < unroll; u++)
+        if (i + u * blockDim.x < end) store(to + i + u * blockDim.x, v[u]);
+    }
+  };
+
   auto scatter = [&](u32 round) {
-    ROLLED for (int k = 1; k < a.ranks; k++) {
-      const int peer = a.peer(k);
-      const u32 all = a.chunkUnits(peer), begin = a.stripeBegin() + round * step;
+    ROLLED for (int k = 1; k < ranks(); k++) {
+      const u32 all = a.chunkUnits(peer(k)), begin = a.stripeBegin() + round * step;
       const u32 end = lower(lower(begin + step, a.stripeBegin() + a.stripe), all);
-      const Quad *from = packs(a.input[a.rank]) + a.chunkBegin(peer);
-      Quad *to = packs(a.region[peer] + a.inbox) + u64(a.rank) * a.capacity;
-      ROLLED for (u32 i = begin + threadIdx.x; i < end; i += unroll * blockDim.x) {
-        Quad v[unroll];
-        UNROLLED for (int u = 0; u < unroll; u++)
-          if (i + u * blockDim.x < end) v[u] = load(from + i + u * blockDim.x);
-        UNROLLED for (int u = 0; u < unroll; u++)
-          if (i + u * blockDim.x < end) store(to + i + u * blockDim.x, v[u]);
-      }
+      copy(packs(a.input[rank()]) + a.chunkBegin(peer(k)), packs(a.region[peer(k)] + a.inbox) + u64(rank()) * a.capacity, begin, end);
     }
   };
 
   auto gather = [&](u32 round) {
-    const u32 all = a.chunkUnits(a.rank), first = a.chunkBegin(a.rank), begin = a.stripeBegin() + round * step;
+    const u32 all = a.chunkUnits(rank()), first = a.chunkBegin(rank()), begin = a.stripeBegin() + round * step;
     const u32 end = lower(lower(begin + step, a.stripeBegin() + a.stripe), all);
-    const Quad *scratch = packs(a.region[a.rank] + a.inbox);
+    const Quad *scratch = packs(a.region[rank()] + a.inbox);
     ROLLED for (u32 i = begin + threadIdx.x; i < end; i += blockDim.x) {
       Quad v[maxRanks];
       UNROLLED for (int r = 0; r < maxRanks; r++)
-        if (r < a.ranks)
-          v[r] = load(pull || r == a.rank ? packs(a.input[r]) + first + i : scratch + u64(r) * a.capacity + i);
+        if (r < ranks())
+          v[r] = load(pull || r == rank() ? packs(a.input[r]) + first + i : scratch + u64(r) * a.capacity + i);
       Reduction<T, Op> x, y;
       x.start(v[0].x), y.start(v[0].y);
       UNROLLED for (int r = 1; r < maxRanks; r++)
-        if (r < a.ranks) x.add(v[r].x), y.add(v[r].y);
+        if (r < ranks()) x.add(v[r].x), y.add(v[r].y);
       const Quad result = {x.finish(a.divisor), y.finish(a.divisor)};
-      ROLLED for (int k = 0; k < a.ranks; k++) store(packs(a.output[a.peer(k)]) + first + i, result);
+      store(packs(a.output[rank()]) + first + i, result);
+      store(packs(a.output[peer(1)]) + first + i, result);
     }
+    // All ranks serve the peer that lies equally far on, which the links carry
+    // better than stores to all at once.
+    ROLLED for (int k = 2; k < ranks(); k++)
+      copy(packs(a.output[rank()]) + first, packs(a.output[peer(k)]) + first, begin, end);
   };
 
   ROLLED for (u32 round = 0; round < a.rounds; round++) {
@@ -108,25 +116,3 @@ template <class T, class Op, bool pull> DEVICE void direct(const Args &a) {
   flags.close(a.rounds);
 }
 
-// Reduces the buffers in input, one for each rank and all of them local, into the
-// own output.
-template <class T, class Op> DEVICE void combine(const Args &a) {
-  ROLLED for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < a.units; i += unroll * gridDim.x * blockDim.x) {
-    Reduction<T, Op> x[unroll], y[unroll];
-    ROLLED for (int r = 0; r < a.ranks; r++)
-      UNROLLED for (int u = 0; u < unroll; u++) {
-        const u32 at = i + u * gridDim.x * blockDim.x;
-        if (at >= a.units) continue;
-        const Quad v = load(packs(a.input[r]) + at);
-        if (r == 0) {
-          x[u].start(v.x), y[u].start(v.y);
-        } else {
-          x[u].add(v.x), y[u].add(v.y);
-        }
-      }
-    UNROLLED for (int u = 0; u < unroll; u++) {
-      const u32 at = i + u * gridDim.x * blockDim.x;
-      if (at < a.units) store(packs(a.output[a.rank]) + at, {x[u].finish(a.divisor), y[u].finish(a.divisor)});
-    }
-  }
-}

@@ -71,30 +71,33 @@ template <class Line> struct Post {
   u64 slotBytes, inbox; // size of a slot; where in a region this block's and lane's half begins
 
   DEVICE explicit Post(const Args &args) : a(args), patience(args) {
-    patience.over = getRelaxed(&a.control(a.rank).stop);
-    epoch = a.control(a.rank).epoch[blockIdx.x] + 1;
+    // What parameters alone decide is ready before the kernel's turn.
     slotBytes = u64(a.capacity) * lineBytes;
-    inbox = a.inbox + (blockIdx.x * 2 + epoch % 2) * 2 * a.ranks * slotBytes + lane * 16;
+    const u64 half = 2 * ranks() * slotBytes;
+    inbox = settled(a.inbox + blockIdx.x * 2 * half + lane * 16);
+    const Control *control = &a.control(rank());
+    settled(u64(control)), settled(u64(a.input[rank()]));
+    awaitTurn();
+    epoch = getRelaxed(&control->epoch[blockIdx.x]) + 1;
+    patience.over = getRelaxed(&control->stop);
+    inbox += epoch % 2 * half;
+    __syncthreads();
+    if (threadIdx.x == 0) a.control(rank()).epoch[blockIdx.x] = epoch;
   }
 
-  // Every warp of the block calls it last.
-  DEVICE void close() {
-    __syncthreads();
-    if (threadIdx.x == 0) a.control(a.rank).epoch[blockIdx.x] = epoch;
-  }
 
   DEVICE void read(u32 line, u64 (&w)[Line::perLane]) const {
     UNROLLED for (int i = 0; i < Line::perLane; i++)
-      w[i] = Line::has(lane, i) ? getWord(a.input[a.rank], a.bytes, word(line, i)) : 0;
+      w[i] = Line::has(lane, i) ? getWord(a.input[rank()], a.bytes, word(line, i)) : 0;
   }
   DEVICE void write(u32 line, const u64 (&w)[Line::perLane]) const {
     UNROLLED for (int i = 0; i < Line::perLane; i++)
-      if (Line::has(lane, i)) setWord(a.output[a.rank], a.bytes, word(line, i), w[i]);
+      if (Line::has(lane, i)) setWord(a.output[rank()], a.bytes, word(line, i), w[i]);
   }
 
   // Puts a line into a peer's inbox.
   DEVICE void send(int peer, int phase, u32 line, const u64 (&w)[Line::perLane]) const {
-    putPack(at(peer, phase, a.rank, line), Line::seal(w, epoch));
+    putPack(at(peer, phase, rank(), line), Line::seal(w, epoch));
   }
 
   // Takes a line of every peer that has one out of the own inbox: polls them
@@ -104,10 +107,10 @@ template <class Line> struct Post {
     for (bool ready = false; !ready && patience.more();) {
       ready = true;
       UNROLLED for (int r = 0; r < maxRanks; r++)
-        if (wanted[r]) v[r] = getPack(at(a.rank, phase, r, line));
+        if (wanted[r]) v[r] = getPack(at(rank(), phase, r, line));
       UNROLLED for (int r = 0; r < maxRanks; r++)
         if (wanted[r]) ready = ready && Line::sealed(v[r], lane, epoch);
-      ready = all(ready);
+      ready = inAllLanes(ready);
     }
     UNROLLED for (int r = 0; r < maxRanks; r++)
       if (wanted[r]) Line::open(v[r], w[r]);
@@ -116,6 +119,6 @@ template <class Line> struct Post {
 private:
   DEVICE u64 word(u32 line, int i) const { return u64(line) * Line::words + Line::place(lane, i); }
   DEVICE char *at(int owner, int phase, int sender, u32 line) const {
-    return a.region[owner] + inbox + (phase * a.ranks + sender) * slotBytes + u64(line) * lineBytes;
+    return a.region[owner] + inbox + (phase * ranks() + sender) * slotBytes + u64(line) * lineBytes;
   }
 };

@@ -71,6 +71,7 @@ type api struct {
 	FuncLoad          func(f function) result                                                                                `c:"cuFuncLoad,optional"`
 	Occupancy         func(blocks *int32, f function, threads int32, shared uint64) result                                   `c:"cuOccupancyMaxActiveBlocksPerMultiprocessor"`
 	LaunchKernel      func(f function, gx, gy, gz, bx, by, bz, shared uint32, s stream, params, extra unsafe.Pointer) result `c:"cuLaunchKernel"`
+	LaunchKernelEx    func(config *launchConfig, f function, params, extra unsafe.Pointer) result                            `c:"cuLaunchKernelEx"`
 	StreamCreate      func(s *stream, flags uint32) result                                                                   `c:"cuStreamCreate"`
 	StreamDestroy     func(s stream) result                                                                                  `c:"cuStreamDestroy_v2"`
 	StreamSynchronize func(s stream) result                                                                                  `c:"cuStreamSynchronize"`

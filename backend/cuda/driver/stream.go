@@ -52,6 +52,43 @@ func (s *Stream) Launch(k *Kernel, blocks, threads int, args unsafe.Pointer) err
 	})
 }
 
+// launchConfig and launchAttribute are CUlaunchConfig and CUlaunchAttribute.
+type (
+	launchConfig struct {
+		grid, block [3]uint32
+		shared      uint32
+		stream      stream
+		attributes  *launchAttribute
+		count       uint32
+	}
+	launchAttribute struct {
+		id    uint32
+		_     uint32
+		value [64]byte
+	}
+)
+
+const attributeOverlap = 6 // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+
+// LaunchOverlapped is Launch of a kernel that waits for the stream's earlier work
+// by itself (griddepcontrol.wait), so that it can be made ready meanwhile.
+func (s *Stream) LaunchOverlapped(k *Kernel, blocks, threads int, args unsafe.Pointer) error {
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	attribute := &launchAttribute{id: attributeOverlap}
+	attribute.value[0] = 1
+	pin.Pin(args)
+	pin.Pin(attribute)
+	params := []unsafe.Pointer{args}
+	config := &launchConfig{
+		grid: [3]uint32{uint32(blocks), 1, 1}, block: [3]uint32{uint32(threads), 1, 1},
+		stream: s.handle, attributes: attribute, count: 1,
+	}
+	return s.do("cuLaunchKernelEx "+k.name, func() result {
+		return cu.LaunchKernelEx(config, k.handle, unsafe.Pointer(&params[0]), nil)
+	})
+}
+
 // Copy queues a copy between any two GPUs, by the copy engine of the stream's.
 func (s *Stream) Copy(to, from Pointer, bytes int64) error {
 	return s.do("cuMemcpyAsync", func() result { return cu.MemcpyAsync(to, from, uint64(bytes), s.handle) })

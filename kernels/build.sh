@@ -17,6 +17,7 @@ compile() { # NAME SOURCE DEFINITIONS...
 	} | gzip -9n >"ptx/$name.ptx.gz"
 }
 compile common common.cu
+for type in float half bfloat16; do compile nvls_$type nvls.cu -DTYPE=$type; done
 for op in Sum Prod Min Max; do
 	lower=$(echo $op | tr SPM spm)
 	compile float_$lower allreduce.cu -DTYPE=float -DOP=$op

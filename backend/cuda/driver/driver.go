@@ -87,6 +87,19 @@ type api struct {
 	EventDestroy      func(e event) result                                                                                   `c:"cuEventDestroy_v2"`
 	EventRecord       func(e event, s stream, flags uint32) result                                                           `c:"cuEventRecordWithFlags"`
 	EventElapsed      func(ms *float32, from, to event) result                                                               `c:"cuEventElapsedTime"`
+
+	MulticastCreate      func(h *memHandle, prop *multicastProp) result                               `c:"cuMulticastCreate,optional"`
+	MulticastAddDevice   func(h memHandle, d device) result                                           `c:"cuMulticastAddDevice,optional"`
+	MulticastBindMem     func(h memHandle, at uint64, mem memHandle, from, size, flags uint64) result `c:"cuMulticastBindMem,optional"`
+	MulticastUnbind      func(h memHandle, d device, at, size uint64) result                          `c:"cuMulticastUnbind,optional"`
+	MulticastGranularity func(size *uint64, prop *multicastProp, option uint32) result                `c:"cuMulticastGetGranularity,optional"`
+	MemCreate            func(h *memHandle, size uint64, prop *allocationProp, flags uint64) result   `c:"cuMemCreate"`
+	MemRelease           func(h memHandle) result                                                     `c:"cuMemRelease"`
+	MemAddressReserve    func(p *Pointer, size, align uint64, at Pointer, flags uint64) result        `c:"cuMemAddressReserve"`
+	MemAddressFree       func(p Pointer, size uint64) result                                          `c:"cuMemAddressFree"`
+	MemMap               func(p Pointer, size, offset uint64, h memHandle, flags uint64) result       `c:"cuMemMap"`
+	MemUnmap             func(p Pointer, size uint64) result                                          `c:"cuMemUnmap"`
+	MemSetAccess         func(p Pointer, size uint64, desc *accessDesc, count uint64) result          `c:"cuMemSetAccess"`
 }
 
 var cu api

@@ -25,6 +25,12 @@ func ParseCollective(s string) (Collective, error) {
 	return parse[Collective]("collective", collectiveNames, s)
 }
 
+// Reduces tells whether the collective combines elements of several ranks.
+func (c Collective) Reduces() bool { return c == AllReduce || c == ReduceScatter || c == Reduce }
+
+// Rooted tells whether one rank has a part of its own.
+func (c Collective) Rooted() bool { return c == Broadcast || c == Reduce }
+
 // BusFactor returns what algorithm bandwidth (bytes over time) is multiplied by
 // to give bus bandwidth on n ranks: the traffic that the slowest link must
 // carry for each byte, whatever the algorithm, so that bus bandwidth compares

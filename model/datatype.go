@@ -40,6 +40,9 @@ func ParseDatatype(s string) (Datatype, error) {
 	return parse[Datatype]("datatype", datatypeNames, s)
 }
 
+// Datatypes lists every datatype, in order.
+func Datatypes() []Datatype { return all[Datatype](datatypeNames) }
+
 // Size returns the bytes of one element.
 func (d Datatype) Size() units.Bytes { return datatypeSizes[d] }
 
@@ -62,3 +65,6 @@ func (o Redop) String() string { return name(redopNames, o) }
 
 // ParseRedop reads a name that [Redop.String] writes; the error lists them.
 func ParseRedop(s string) (Redop, error) { return parse[Redop]("operation", redopNames, s) }
+
+// Redops lists every operation, in order.
+func Redops() []Redop { return all[Redop](redopNames) }

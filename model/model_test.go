@@ -17,7 +17,7 @@ func ExampleParseAlgorithm() {
 	fmt.Println(err)
 	// Output:
 	// nvlstree [simple]
-	// unknown algorithm "butterfly": want one of ring, tree, nvls, nvlstree
+	// unknown algorithm "butterfly": want one of ring, tree, nvls, nvlstree, collnet, collnetchain, pat, simplering, railring, oneshot, twoshot, hierarchical, p2p
 }
 
 // The factors of nccl-tests' PERFORMANCE.md.
@@ -44,7 +44,7 @@ func TestWire(t *testing.T) {
 // Whatever prints also parses, and a number without a name says so.
 func TestNamesRoundTrip(t *testing.T) {
 	roundTrip(t, model.ParseCollective, model.AllReduce, model.Exchange)
-	roundTrip(t, model.ParseAlgorithm, model.Ring, model.NVLSTree)
+	roundTrip(t, model.ParseAlgorithm, model.Ring, model.P2P)
 	roundTrip(t, model.ParseProtocol, model.LL, model.Simple)
 	roundTrip(t, model.ParseDatatype, model.Int8, model.BFloat16)
 	roundTrip(t, model.ParseRedop, model.Sum, model.Avg)

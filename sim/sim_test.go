@@ -73,7 +73,8 @@ func TestRingEqualsClosedForm(t *testing.T) {
 		transfer := units.FromMicroseconds(2 * float64(n-1) / float64(n) * float64(size) / float64(bottleneck) * 1e6)
 
 		wires := profile.ForGPU(90) // wires alone: steps and handovers cost nothing
-		wires.Overhead, wires.Handover = [3]units.Time{}, [3][4][3]units.Time{}
+		clear(wires.Overhead[:])
+		clear(wires.Handover[:])
 		base := wires.Base[model.Ring][model.Simple]
 		assertClose(t, base+transfer, w.run(t, model.Ring, model.Simple, size, wires).Time, .01, "%d ranks, wires alone", n)
 

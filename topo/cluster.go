@@ -9,38 +9,23 @@ import (
 // MaxNodes is how many machines a cluster may have: 131,072 GPUs in nodes of eight.
 const MaxNodes = 1 << 14
 
-// Fabric says how the machines of a cluster are joined: NET k of every machine
-// is on rail k, the machines fill the leaf switches of their rails in order,
-// and all leaf switches meet in one spine.
-//
-// The spine layer is one ideal switch and the uplinks of a leaf are one trunk,
-// which is what adaptive routing comes to when it is perfect.
-type Fabric struct {
-	// NodesPerLeaf is how many machines share a leaf switch of a rail.
-	NodesPerLeaf int
-	// Oversubscription is the rate of a leaf's ports over that of its trunk: 1
-	// when the fabric is non-blocking.
-	Oversubscription float64
-}
-
-// RailOptimised is the fabric of an NVIDIA DGX SuperPOD: scalable units of 32
-// machines, one leaf of 32 ports down and 32 up per rail and unit. Source:
-// NVIDIA DGX SuperPOD with DGX H100 Reference Architecture, compute fabric.
-var RailOptimised = Fabric{NodesPerLeaf: 32, Oversubscription: 1}
-
 // Cluster is a number of equal machines on a fabric. Ranks count the GPUs of
-// the first machine, then those of the second, and so on.
+// the first machine, then those of the second, and so on. Nothing is stored for
+// a machine, a switch or a cable: all are found by their number.
 type Cluster struct {
 	Machine *System
 	Nodes   int
 	Fabric  Fabric
 
-	gpus []int // the machine's GPUs that take part
+	gpus  []int // the machine's GPUs that take part
+	rails []int // by NET
+	tiers []Tier
 }
 
 // NewCluster joins nodes machines, of which the first gpus GPUs take part (0:
-// all). It fails for counts that are out of range and for several machines
-// that have no NET.
+// all). It fails for counts that are out of range, for several machines that
+// have no NET, and with a [*FabricError] for a fabric that is not sound, whose
+// rails are not the machine's, or that has no room for the machines.
 func NewCluster(machine *System, nodes, gpus int, fabric Fabric) (*Cluster, error) {
 	switch {
 	case nodes < 1 || nodes > MaxNodes:
@@ -53,7 +38,24 @@ func NewCluster(machine *System, nodes, gpus int, fabric Fabric) (*Cluster, erro
 	if gpus == 0 {
 		gpus = len(machine.GPUs)
 	}
-	return &Cluster{Machine: machine, Nodes: nodes, Fabric: fabric, gpus: machine.GPUs[:gpus]}, nil
+	c := &Cluster{Machine: machine, Nodes: nodes, Fabric: fabric, gpus: machine.GPUs[:gpus]}
+	if nodes == 1 {
+		return c, nil
+	}
+	if err := fabric.Check(); err != nil {
+		return nil, err
+	}
+	rails, count, err := fabric.railsOf(machine)
+	if err != nil {
+		return nil, err
+	}
+	top := len(fabric.Levels) - 1
+	if room := fabric.Levels[top].Nodes; room != 0 && nodes > room {
+		return nil, &FabricError{fabric.Name, LevelName(top) + ".nodes", fmt.Sprintf("room for %d machines, and there are %d", room, nodes)}
+	}
+	c.rails = rails
+	c.build(count)
+	return c, nil
 }
 
 // Ranks returns the number of ranks.
@@ -64,24 +66,6 @@ func (c *Cluster) RanksPerNode() int { return len(c.gpus) }
 
 // GPU returns the node, in the machine's graph, that the rank runs on.
 func (c *Cluster) GPU(rank int) int { return c.gpus[rank%len(c.gpus)] }
-
-// Link describes a link of the cluster by its number. Links are numbered machine
-// by machine, in the order of [System.Links]; then, for every machine and NET,
-// its cable up to the leaf and the one down; then, for every leaf, its trunk up
-// and down.
-func (c *Cluster) Link(id int) (LinkType, units.Rate) {
-	m := c.Machine
-	if id < c.cables() {
-		l := m.Links[id%len(m.Links)]
-		return l.Type, l.Rate
-	}
-	if cable := id - c.cables(); cable < 2*c.Nodes*len(m.NETs) {
-		return LinkNET, c.netRate(cable / 2 % len(m.NETs))
-	}
-	leaf := (id - c.trunks()) / 2
-	ports := units.Rate(c.Fabric.NodesPerLeaf) * c.netRate(leaf%len(m.NETs))
-	return LinkNET, ports / units.Rate(c.Fabric.Oversubscription)
-}
 
 // ToSwitch returns the links by which a rank reaches its machine's NVSwitch. It
 // panics if the machine has none.
@@ -97,19 +81,22 @@ func (c *Cluster) FromSwitch(rank int) []int {
 
 // Route returns the links from one rank to another, in order. Between nodes it
 // leaves by NET out of the first and enters by NET in of the second, over the
-// leaf that both ports are on or else over the spine.
-func (c *Cluster) Route(from, to, out, in int) []int {
+// lowest level of switches that joins both ports.
+func (c *Cluster) Route(from, to, out, in int) []int { return c.RouteFlow(from, to, out, in, 0) }
+
+// RouteFlow is [Cluster.Route] for one of several flows with the same ends: what
+// ECMP tells apart by their ports or queue pairs.
+func (c *Cluster) RouteFlow(from, to, out, in, flow int) []int {
 	m := c.Machine
 	a, b := from/len(c.gpus), to/len(c.gpus)
 	if a == b {
 		return c.appendPath(nil, a, m.Path(c.GPU(from), c.GPU(to)))
 	}
 	route := c.appendPath(nil, a, m.Path(c.GPU(from), m.NETs[out]))
-	route = append(route, c.cable(a, out))
-	if up, down := c.leaf(a, out), c.leaf(b, in); up != down {
-		route = append(route, c.trunks()+2*up, c.trunks()+2*down+1)
-	}
-	route = append(route, c.cable(b, in)+1)
+	source, target := port{a, out}, port{b, in}
+	top, hash := c.meet(source, target), c.hash(source, target, flow)
+	route = c.climb(route, source, top, hash)
+	route = c.descend(route, target, top, hash)
 	return c.appendPath(route, b, m.Path(m.NETs[in], c.GPU(to)))
 }
 
@@ -120,21 +107,35 @@ func (c *Cluster) appendPath(route []int, node int, p Path) []int {
 	return route
 }
 
-// cables and trunks are the numbers of the first cable and the first trunk.
+// Link describes a link of the cluster by its number. Links are numbered machine
+// by machine, in the order of [System.Links]; then, tier by tier from the leaves
+// up, the cables of the fabric, for each the way up and the way down.
+func (c *Cluster) Link(id int) (LinkType, units.Rate) {
+	if m := c.Machine; id < c.cables() {
+		l := m.Links[id%len(m.Links)]
+		return l.Type, l.Rate
+	}
+	t := c.tierOf(id)
+	return LinkNET, t.rate((id - t.First) / 2)
+}
+
+// Latency returns what the fabric states for a link: 0 inside a machine and
+// where it states nothing.
+func (c *Cluster) Latency(id int) units.Time {
+	if id < c.cables() {
+		return 0
+	}
+	return c.Fabric.Levels[c.tierOf(id).level].Latency
+}
+
+// cables is the number of the first cable.
 func (c *Cluster) cables() int { return c.Nodes * len(c.Machine.Links) }
-func (c *Cluster) trunks() int { return c.cables() + 2*c.Nodes*len(c.Machine.NETs) }
 
-// cable is the number of the cable up from a NET; the one down follows it.
-func (c *Cluster) cable(node, net int) int {
-	return c.cables() + 2*(node*len(c.Machine.NETs)+net)
-}
-
-// leaf is the index of the leaf switch that a NET is cabled to.
-func (c *Cluster) leaf(node, net int) int {
-	return node/c.Fabric.NodesPerLeaf*len(c.Machine.NETs) + net
-}
-
-func (c *Cluster) netRate(net int) units.Rate {
-	m := c.Machine
-	return m.Links[m.Nodes[m.NETs[net]].Out[0]].Rate
+// Links returns the number of links of the cluster.
+func (c *Cluster) Links() int {
+	if len(c.tiers) == 0 {
+		return c.cables()
+	}
+	last := c.tiers[len(c.tiers)-1]
+	return last.First + last.Links
 }

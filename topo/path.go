@@ -1,7 +1,6 @@
 package topo
 
 import (
-	"cmp"
 	"slices"
 
 	"tutti/model/units"
@@ -19,51 +18,26 @@ type Path struct {
 
 // Path returns the way from one node to another, which must be a GPU, NET, CPU
 // or NVS: the fewest hops and, among equals, the highest rate (NCCL 2.28.3,
-// src/graph/paths.cc, ncclTopoSetPaths).
+// src/graph/paths.cc, ncclTopoSetPaths), but for the pairs that peer-to-peer,
+// GPUDirect RDMA and PXN send another way.
 func (s *System) Path(from, to int) Path { return s.paths[to][from] }
 
-// computePaths orders every node's links and floods from each possible end.
+// computePaths floods from each possible end, and then lets the rules of
+// transports change what they say (NCCL 2.28.3, paths.cc, ncclTopoComputePaths).
 func (s *System) computePaths() {
-	for i := range s.Nodes {
-		slices.SortStableFunc(s.Nodes[i].Out, func(a, b int) int {
-			return cmp.Or(cmp.Compare(s.Links[a].Type, s.Links[b].Type), cmp.Compare(s.Links[b].Rate, s.Links[a].Rate))
-		})
-	}
 	s.paths = make([][]Path, len(s.Nodes))
-	for i, n := range s.Nodes {
-		if n.Type != PCI && n.Type != NIC {
-			s.paths[i] = s.flood(i)
+	for _, list := range [][]int{s.CPUs, s.GPUs, s.NETs} {
+		for _, base := range list {
+			s.paths[base] = s.flood(base)
 		}
 	}
-	for _, net := range s.NETs {
-		s.viaNeighbour(net)
+	if s.NVS >= 0 {
+		s.paths[s.NVS] = s.flood(s.NVS)
 	}
+	s.applyTransports()
 }
 
-// viaNeighbour lets GPUs that are far from a NET, or reach it at a lower rate,
-// send through the GPU nearest to it over NVLink (PXN). What they receive does
-// not take that way.
-func (s *System) viaNeighbour(net int) {
-	near := s.GPUs[0]
-	for _, g := range s.GPUs {
-		if p, best := s.Path(g, net), s.Path(near, net); p.Rate > best.Rate || (p.Rate == best.Rate && p.Type < best.Type) {
-			near = g
-		}
-	}
-	last := s.Path(near, net)
-	if last.Type > PathPXB {
-		return
-	}
-	for _, g := range s.GPUs {
-		first, direct := s.Path(g, near), s.Path(g, net)
-		if g != near && first.Type <= PathNVL && (last.Rate > direct.Rate || direct.Type > PathPXN) {
-			s.paths[net][g] = Path{Links: slices.Concat(first.Links, last.Links), Type: PathPXN, Rate: min(first.Rate, last.Rate)}
-		}
-	}
-}
-
-// flood finds the paths from every node to base, breadth first outwards. Links
-// are taken to be as fast back as forth.
+// flood finds the paths from every node to base, breadth first outwards.
 func (s *System) flood(base int) []Path {
 	paths := make([]Path, len(s.Nodes))
 	for i := range paths {
@@ -79,7 +53,7 @@ func (s *System) flood(base int) []Path {
 				if s.Nodes[node].Type == GPU && node != base && !forwards {
 					continue // a GPU forwards to a GPU only, and for one hop
 				}
-				back := s.linkBack(l)
+				back := s.Reverse(l)
 				rate, to := min(path.Rate, link.Rate), &paths[link.To]
 				if back < 0 || rate <= to.Rate || (to.Rate > 0 && len(to.Links) <= len(path.Links)) {
 					continue
@@ -105,7 +79,7 @@ func (s *System) stepType(node int, link Link, path PathType) PathType {
 	switch {
 	case link.Type == LinkNET:
 		return PathLOC
-	case link.Type == LinkPCI && from == PCI && to == PCI:
+	case from == PCI && to == PCI:
 		return PathPXB
 	case link.Type == LinkPCI && (from == CPU || to == CPU):
 		return PathPHB
@@ -114,14 +88,4 @@ func (s *System) stepType(node int, link Link, path PathType) PathType {
 	default:
 		return PathType(link.Type)
 	}
-}
-
-// linkBack returns the link that runs opposite to l, or -1.
-func (s *System) linkBack(l int) int {
-	for _, back := range s.Nodes[s.Links[l].To].Out {
-		if s.Links[back].To == s.Links[l].From && s.Links[back].Type == s.Links[l].Type {
-			return back
-		}
-	}
-	return -1
 }

@@ -1,15 +1,16 @@
 package topo
 
-import "tutti/model/units"
+import (
+	"strings"
+
+	"tutti/model/units"
+)
 
 // Rates that NCCL 2.28.3 gives to links (src/graph/topo.h, topo.cc). They are
 // what its search divides into channels; package profile says what part of
 // them is reached.
 const (
 	rateOnDie      = 5000 * units.GBps
-	rateSYSARM     = 6 * units.GBps
-	rateSYSAMD     = 16 * units.GBps
-	rateSYSPower   = 32 * units.GBps
 	netDefaultMbps = 10000 // Mb/s, where a net states no speed
 )
 
@@ -26,6 +27,22 @@ func nvlinkRate(sm int) units.Rate {
 		return 18 * units.GBps
 	default:
 		return 20 * units.GBps
+	}
+}
+
+// NVLinkRate is what one NVLink of the given GPU node carries.
+func (s *System) NVLinkRate(gpu int) units.Rate { return nvlinkRate(s.Nodes[gpu].SM) }
+
+// xgmiRate is what one XGMI link of an AMD GPU carries, by its architecture,
+// which older files give as a number (RCCL, src/graph/topo.h).
+func xgmiRate(gcn string) units.Rate {
+	switch {
+	case strings.HasPrefix(gcn, "gfx94") || strings.HasPrefix(gcn, "gfx95"): // MI300, MI350
+		return 48 * units.GBps
+	case gcn == "gfx90a" || gcn == "910": // MI200
+		return 36 * units.GBps
+	default:
+		return 24 * units.GBps
 	}
 }
 
@@ -50,33 +67,25 @@ func pciRate(speed string, width int) units.Rate {
 	return units.Rate(width*lane) / 80 * units.GBps
 }
 
-// cpuModel is what a cpu element says about the processor.
-type cpuModel struct {
-	arch, vendor  string
-	family, model int
-}
-
-// sysRate is what the link between two sockets carries.
-func (m cpuModel) sysRate() units.Rate {
-	switch {
-	case m.arch == "ppc64":
-		return rateSYSPower
-	case m.arch == "arm64":
-		return rateSYSARM
-	case m.vendor == "AuthenticAMD":
-		return rateSYSAMD
-	case m.vendor != "GenuineIntel":
-		if m.family == 7 && m.model == 0x5B { // YongFeng
+// sysRate is what the link from a CPU to another socket carries.
+func (n Node) sysRate() units.Rate {
+	switch n.arch() {
+	case 2: // Power
+		return 32 * units.GBps
+	case 3: // ARM
+		return 6 * units.GBps
+	}
+	switch n.vendor() {
+	case 1: // Intel: Broadwell and before, Skylake, Sapphire Rapids, Emerald Rapids
+		return []units.Rate{6, 10, 22, 40}[n.generation()-1] * units.GBps
+	case 2: // AMD
+		return 16 * units.GBps
+	case 3: // Zhaoxin: YongFeng is faster
+		if n.generation() == 1 {
 			return 9 * units.GBps
 		}
-		return 6 * units.GBps // other Zhaoxin
-	case m.family == 6 && m.model >= 0xCF: // Emerald Rapids
-		return 40 * units.GBps
-	case m.family == 6 && m.model >= 0x8F: // Sapphire Rapids
-		return 22 * units.GBps
-	case m.family == 6 && m.model >= 0x55: // Skylake
-		return 10 * units.GBps
-	default: // Broadwell and before
 		return 6 * units.GBps
+	default:
+		return rateOnDie
 	}
 }

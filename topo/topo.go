@@ -12,7 +12,12 @@
 // search finds the channels of rings and trees on it.
 package topo
 
-import "tutti/model/units"
+import (
+	"slices"
+
+	"tutti/model/units"
+	"tutti/topo/xmltree"
+)
 
 // NodeType tells what a node of the graph is.
 type NodeType int
@@ -39,6 +44,7 @@ type LinkType int
 // The link types. Values are NCCL's, and equal those of the [PathType] that a
 // path over one such link has.
 const (
+	LinkLOC LinkType = 0 // between PCI switches, sideways
 	LinkNVL LinkType = 1
 	LinkC2C LinkType = 3
 	LinkPCI LinkType = 4
@@ -48,6 +54,8 @@ const (
 
 func (t LinkType) String() string {
 	switch t {
+	case LinkLOC:
+		return "LOC"
 	case LinkNVL:
 		return "NVL"
 	case LinkC2C:
@@ -90,10 +98,32 @@ type Node struct {
 	// Name is the bus id of a GPU, PCI switch or NIC, the NUMA id of a CPU and
 	// the device name of a NET.
 	Name string
+	// Host counts the hosts of a multi-node NVLink domain from 0; ID is the
+	// number of the node among those of its type on its host. It is the bus id
+	// read as one hexadecimal number, the NUMA id of a CPU, and a NET's Dev.
+	Host int
+	ID   uint64
+	// Dev is the NVML index of a GPU, and what the network plugin calls a NET.
+	Dev int
+	// GDR says that a GPU, or a NET, can take part in GPUDirect RDMA.
+	GDR bool
 	// SM is the compute capability of a GPU, times ten: 90 for Hopper.
 	SM int
-	// Vendor is that of a CPU, as the processor states it: "GenuineIntel".
-	Vendor string
+	// Arch, Vendor, Family and Model are those of a CPU, as the processor states
+	// them: x86_64, GenuineIntel, 6, 143.
+	Arch, Vendor  string
+	Family, Model int
+	// Device is what a PCI switch is: vendor, device, subsystem vendor and
+	// subsystem device, of 16 bits each.
+	Device uint64
+	// ASIC tells the chip of a NET and Port which of its ports it is: those that
+	// have both in common share one cable.
+	ASIC uint64
+	Port int
+	// Latency is what a NET adds to a message.
+	Latency units.Time
+	// Coll says that collectives run in the network behind a NET (CollNet).
+	Coll bool
 	// Out lists the links that leave the node, best first, as indexes into
 	// [System.Links].
 	Out []int
@@ -108,19 +138,21 @@ type Link struct {
 	Rate units.Rate
 }
 
-// System is one machine. It is not changed once built, and is safe for
-// concurrent use.
+// System is one machine, or the machines of one multi-node NVLink domain. It is
+// not changed once built, and is safe for concurrent use.
 type System struct {
 	// Name says which machine this is, as the user asked for it.
 	Name  string
 	Nodes []Node
 	Links []Link
-	// GPUs, NETs and CPUs list the nodes of these types, in order; NVS is the
-	// NVSwitch node, or -1.
+	// GPUs lists the GPU nodes by rank; NETs and CPUs list the nodes of these
+	// types, in order; NVS is the NVSwitch node, or -1.
 	GPUs, NETs, CPUs []int
 	NVS              int
 
-	paths [][]Path // by base node (nil for PCI and NIC nodes), then by start
+	paths  [][]Path         // by base node (nil for PCI and NIC nodes), then by start
+	near   []int            // by index of a NET: the GPU that has it as its own, or -1
+	source *xmltree.Element // what the system was read from
 }
 
 // SM returns the lowest compute capability, times ten, among the GPUs.
@@ -133,33 +165,38 @@ func (s *System) SM() int {
 }
 
 // AMD tells whether the CPUs are AMD's x86 ones.
-func (s *System) AMD() bool { return s.Nodes[s.CPUs[0]].Vendor == "AuthenticAMD" }
-
-// addNode appends a node and returns its index.
-func (s *System) addNode(n Node) int {
-	id := len(s.Nodes)
-	list := map[NodeType]*[]int{GPU: &s.GPUs, NET: &s.NETs, CPU: &s.CPUs}[n.Type]
-	if list != nil {
-		*list = append(*list, id)
-	}
-	s.Nodes = append(s.Nodes, n)
-	return id
+func (s *System) AMD() bool {
+	cpu := s.Nodes[s.CPUs[0]]
+	return cpu.Arch == ArchX86 && cpu.Vendor == VendorAMD
 }
 
-// link adds rate to the link from one node to another, making it if need be.
-func (s *System) link(t LinkType, from, to int, rate units.Rate) {
-	for _, l := range s.Nodes[from].Out {
-		if s.Links[l].Type == t && s.Links[l].To == to {
-			s.Links[l].Rate += rate
-			return
+// Of lists the nodes of a type in the order in which NCCL counts them, which is
+// that of the file. It differs from [System.GPUs] where ranks do.
+func (s *System) Of(t NodeType) []int {
+	switch t {
+	case GPU:
+		return slices.Sorted(slices.Values(s.GPUs))
+	case NET:
+		return s.NETs
+	case CPU:
+		return s.CPUs
+	}
+	var list []int
+	for i, n := range s.Nodes {
+		if n.Type == t {
+			list = append(list, i)
 		}
 	}
-	s.Nodes[from].Out = append(s.Nodes[from].Out, len(s.Links))
-	s.Links = append(s.Links, Link{Type: t, From: from, To: to, Rate: rate})
+	return list
 }
 
-// connect links two nodes both ways.
-func (s *System) connect(t LinkType, a, b int, rate units.Rate) {
-	s.link(t, a, b, rate)
-	s.link(t, b, a, rate)
+// Reverse returns the link that runs opposite to the given one, or -1.
+func (s *System) Reverse(link int) int {
+	l := s.Links[link]
+	for _, back := range s.Nodes[l.To].Out {
+		if s.Links[back].To == l.From && s.Links[back].Type == l.Type {
+			return back
+		}
+	}
+	return -1
 }

@@ -1,26 +1,20 @@
 package topo
 
 import (
-	"encoding/xml"
-	"errors"
+	"cmp"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
 	"tutti/model/units"
+	"tutti/topo/xmltree"
 )
 
-// Limits that keep a hostile file from taking memory or time: the largest real
-// dump seen, 8 GPUs with 32 NICs, has 150 elements in 15 kB.
-const (
-	maxFileBytes = 4 << 20
-	maxElements  = 1 << 14
-	maxDepth     = 64
-	maxLinks     = 1024 // NVLinks of one element
-)
+// maxLinks is how many NVLinks one element may stand for.
+const maxLinks = 1024
 
 // ReadFile reads the NCCL topology XML in the named file.
 func ReadFile(file string) (*System, error) {
@@ -34,264 +28,371 @@ func ReadFile(file string) (*System, error) {
 
 // ReadXML reads an NCCL topology XML, the format that NCCL_TOPO_DUMP_FILE
 // writes; name stands for the file in errors and becomes the system's. It
-// understands the elements system, cpu, pci, gpu, nvlink, c2c, nic and net and
-// skips others, as NCCL does. GPUs and NETs are numbered in the file's order.
+// understands the elements system, cpu, pci, gpu, nvlink, c2c, pcilink, nic and
+// net, and xgmi as RCCL writes it for AMD's GPUs, and skips others, as NCCL does.
+// Ranks are those of the file; where it states none, GPUs are numbered in order.
 //
 // An error names file, line and element: text that is not XML, another root
 // element, a missing or absurd attribute, a bus id that stands twice, an NVLink
-// to a GPU that is not there, a machine without a GPU, two GPUs without a path.
+// to a GPU that is not there or that does not link back, a file of PCI devices
+// without a GPU, two GPUs without a path.
 func ReadXML(r io.Reader, name string) (*System, error) {
-	x := &xmlReader{file: name, system: &System{Name: name, NVS: -1}, byBus: map[string]int{}}
-	root, err := x.parse(r)
+	root, err := xmltree.Parse(r, name, "topology", "system")
 	if err != nil {
 		return nil, err
 	}
-	x.build(root)
-	if x.err != nil {
-		return nil, x.err
+	b := &builder{
+		Reader: xmltree.Reader{File: name},
+		system: &System{Name: name, NVS: -1, source: root},
+		nodes:  map[nodeKey]int{}, buses: map[nodeKey]int{}, ranks: map[int]int{}, hosts: map[uint64]int{},
 	}
-	return x.system, nil
+	b.build(root)
+	if b.Err != nil {
+		return nil, b.Err
+	}
+	return b.system, nil
 }
 
-// element is an XML element with the line that it starts on.
-type element struct {
-	name     string
-	attrs    map[string]string
-	children []*element
-	line     int
+// WriteXML writes the system as NCCL writes its dump. [ReadXML] of it gives the
+// same system.
+func (s *System) WriteXML(w io.Writer) error {
+	return s.source.Write(w)
 }
 
-// xmlReader turns elements into a system. The first fault is kept in err and
-// the rest of the work is then void, which spares a check after every step.
-type xmlReader struct {
-	file   string
+// nodeKey is what NCCL tells the nodes of a type apart by.
+type nodeKey struct {
+	t    NodeType
+	host int
+	id   uint64
+}
+
+// builder turns elements into a system (NCCL 2.28.3, src/graph/topo.cc,
+// ncclTopoGetSystemFromXml).
+type builder struct {
+	xmltree.Reader
 	system *System
-	byBus  map[string]int // GPU nodes by bus id
-	cpus   []cpuModel     // beside system.CPUs
-	links  []func()       // NVLinks, added once every GPU is known
-	err    error
+	nodes  map[nodeKey]int
+	buses  map[nodeKey]int // the line of each bus id
+	ranks  map[int]int     // of GPU nodes
+	hosts  map[uint64]int  // by host_hash
+
+	ranked                 bool     // some GPU states its rank
+	nvlinks, c2c, pcilinks []func() // added in this order once all nodes are there
+	oneWay                 []oneWay
 }
 
-func (x *xmlReader) fail(line int, format string, args ...any) {
-	if x.err == nil {
-		x.err = fmt.Errorf("%s:%d: %s", x.file, line, fmt.Sprintf(format, args...))
-	}
-}
+// oneWay is an NVLink that needs its other direction.
+type oneWay struct{ link, line int }
 
-// parse reads the text into a tree of elements.
-func (x *xmlReader) parse(r io.Reader) (*element, error) {
-	limited := &io.LimitedReader{R: r, N: maxFileBytes + 1}
-	decoder := xml.NewDecoder(limited)
-	holder := &element{}
-	open := []*element{holder}
-	for count := 0; ; {
-		token, err := decoder.Token()
-		line, _ := decoder.InputPos()
-		if limited.N <= 0 || count > maxElements || len(open) > maxDepth {
-			return nil, fmt.Errorf("%s:%d: too large for a topology: want at most %d MiB, %d elements and %d levels", x.file, line, maxFileBytes>>20, maxElements, maxDepth)
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if errors.As(err, new(*fs.PathError)) {
-			return nil, err
-		}
-		if err != nil {
-			reason := err.Error()
-			if syntax := (*xml.SyntaxError)(nil); errors.As(err, &syntax) {
-				reason = syntax.Msg
-			}
-			return nil, fmt.Errorf("%s:%d: not XML: %s", x.file, line, reason)
-		}
-		switch t := token.(type) {
-		case xml.StartElement:
-			e := &element{name: t.Name.Local, attrs: map[string]string{}, line: line}
-			for _, a := range t.Attr {
-				e.attrs[a.Name.Local] = a.Value
-			}
-			parent := open[len(open)-1]
-			parent.children = append(parent.children, e)
-			open = append(open, e)
-			count++
-		case xml.EndElement:
-			open = open[:len(open)-1]
+func (b *builder) build(root *xmltree.Element) {
+	if v := b.Text(root, "version"); v != "1" && v != "2" {
+		b.Fail(root.Line, "<system> has version %q: want 1, as NCCL writes it, or RCCL's 2", v)
+	}
+	b.needGPUs(root)
+	if b.Err != nil {
+		return
+	}
+	for _, e := range root.Children {
+		if e.Name == "cpu" {
+			b.cpu(e)
 		}
 	}
-	if len(holder.children) != 1 || holder.children[0].name != "system" {
-		return nil, fmt.Errorf("%s: not an NCCL topology: want one <system> element at the top", x.file)
-	}
-	return holder.children[0], nil
-}
-
-// build makes the graph: CPUs with the PCI trees below them, then NVLinks, then
-// the links between CPUs.
-func (x *xmlReader) build(root *element) {
-	if v := x.text(root, "version"); v != "1" && x.err == nil {
-		x.fail(root.line, "<system> has version %q: want 1, as NCCL writes it (RCCL's version 2 is not read)", v)
-	}
-	for _, e := range root.children {
-		if e.name == "cpu" {
-			x.cpu(e)
-		}
-	}
-	for _, add := range x.links {
+	for _, add := range slices.Concat(b.nvlinks, b.c2c, b.pcilinks) {
 		add()
 	}
-	s := x.system
-	for i, a := range s.CPUs {
-		for j, b := range s.CPUs {
-			if i != j {
-				s.link(LinkSYS, a, b, x.cpus[i].sysRate())
-			}
-		}
-	}
-	if x.err != nil {
+	if b.Err != nil {
 		return
 	}
-	if len(s.GPUs) == 0 {
-		x.fail(root.line, "no <gpu> element: want a complete dump (NCCL_TOPO_DUMP_FILE), not a PCI template")
-		return
-	}
-	s.computePaths()
-	for _, a := range s.GPUs {
-		for _, b := range s.GPUs {
-			if s.Path(a, b).Type == PathDIS {
-				x.fail(root.line, "no path from GPU %s to GPU %s", s.Nodes[a].Name, s.Nodes[b].Name)
-			}
-		}
-	}
-}
-
-func (x *xmlReader) cpu(e *element) {
-	m := cpuModel{arch: x.text(e, "arch")}
-	if m.arch == "x86_64" {
-		m.vendor = x.text(e, "vendor")
-		if m.vendor == "GenuineIntel" {
-			m.family, m.model = x.int(e, "familyid", 0, 1<<16), x.int(e, "modelid", 0, 1<<16)
-		}
-	}
-	node := x.system.addNode(Node{Type: CPU, Name: x.text(e, "numaid"), Vendor: m.vendor})
-	x.cpus = append(x.cpus, m)
-	for _, child := range e.children {
-		switch child.name {
-		case "pci":
-			x.pci(child, node)
-		case "nic":
-			nic := x.system.addNode(Node{Type: NIC, Name: "cpu"})
-			x.system.connect(LinkPCI, node, nic, rateOnDie)
-			x.nic(child, nic)
-		}
-	}
-}
-
-func (x *xmlReader) pci(e *element, parent int) {
-	bus := x.text(e, "busid")
-	if _, twice := x.byBus[bus]; twice {
-		x.fail(e.line, "bus id %s stands twice", bus)
-	}
-	n := Node{Type: PCI, Name: bus}
-	var device *element
-	for _, child := range e.children {
-		if child.name == "gpu" || child.name == "nic" {
-			device = child
-			n.Type = map[string]NodeType{"gpu": GPU, "nic": NIC}[child.name]
-			break
-		}
-	}
-	if n.Type == GPU {
-		n.SM = x.int(device, "sm", 10, 1000)
-	} else if n.Type == PCI && len(e.children) == 0 {
-		return // a device that takes no part
-	}
-	node := x.system.addNode(n)
-	x.byBus[bus] = node
-	x.system.connect(LinkPCI, node, parent, pciRate(x.text(e, "link_speed"), x.int(e, "link_width", 0, 64)))
-	switch n.Type {
-	case GPU:
-		x.gpu(device, node, parent)
-	case NIC:
-		x.nic(device, node)
-	default:
-		for _, child := range e.children {
-			if child.name == "pci" {
-				x.pci(child, node)
-			}
-		}
-	}
-}
-
-// gpu notes the NVLinks and C2C links of a GPU.
-func (x *xmlReader) gpu(e *element, node, parent int) {
-	for _, child := range e.children {
-		switch child.name {
-		case "nvlink":
-			count := x.int(child, "count", 1, maxLinks)
-			class, target := x.text(child, "tclass"), child.attrs["target"]
-			rate := nvlinkRate(x.system.Nodes[node].SM) * units.Rate(count)
-			x.links = append(x.links, func() { x.nvlink(child, node, class, target, rate) })
-		case "c2c":
-			rate := units.MBps * units.Rate(x.int(child, "bw", 1, 1<<30)) * units.Rate(x.int(child, "count", 1, maxLinks))
-			if x.system.Nodes[parent].Type == CPU {
-				x.system.connect(LinkC2C, node, parent, rate)
-			}
-		}
-	}
-}
-
-// nvlink adds the links of one nvlink element. A target that is neither GPU nor
-// CPU is an NVSwitch, also where a virtual machine hides its bus id.
-func (x *xmlReader) nvlink(e *element, node int, class, target string, rate units.Rate) {
-	s := x.system
-	switch {
-	case strings.HasPrefix(class, "0x03"):
-		peer, found := x.byBus[target]
-		if !found || s.Nodes[peer].Type != GPU || peer == node {
-			x.fail(e.line, "<nvlink> of GPU %s has target %q: want the bus id of another GPU", s.Nodes[node].Name, target)
+	s := b.system
+	for _, l := range b.oneWay {
+		if s.Reverse(l.link) < 0 {
+			link := s.Links[l.link]
+			b.Fail(l.line, "<nvlink> from GPU %s to %s has no counterpart in the other direction", s.Nodes[link.From].Name, s.Nodes[link.To].Name)
 			return
 		}
-		s.link(LinkNVL, node, peer, rate)
-	case class == "0x068001": // Power: NVLink to the CPU
-		s.connect(LinkNVL, node, s.CPUs[0], rate)
+	}
+	s.flattenSwitches()
+	for _, cpu := range s.CPUs {
+		for _, other := range s.CPUs {
+			if cpu != other && s.Nodes[cpu].Host == s.Nodes[other].Host {
+				s.link(LinkSYS, cpu, other, s.Nodes[cpu].sysRate())
+			}
+		}
+	}
+	for _, cpu := range s.CPUs {
+		s.sortLinks(cpu, -1)
+	}
+	slices.SortStableFunc(s.GPUs, func(a, c int) int { return cmp.Compare(b.ranks[a], b.ranks[c]) })
+	s.computePaths()
+	for _, a := range s.GPUs {
+		for _, c := range s.GPUs {
+			if s.Path(a, c).Type >= PathNET {
+				b.Fail(root.Line, "no path from GPU %s to GPU %s", s.Nodes[a].Name, s.Nodes[c].Name)
+			}
+		}
+	}
+}
+
+// needGPUs refuses a file in which no GPU takes part. Clouds publish such
+// templates of a machine's PCI devices, which a running NCCL completes with the
+// GPUs, NVLinks and NICs that it detects.
+func (b *builder) needGPUs(root *xmltree.Element) {
+	gpus, slots, ports := 0, 0, 0
+	root.Each(func(e *xmltree.Element) {
+		class, _ := e.Attr("class")
+		switch {
+		case e.Name == "gpu":
+			gpus++
+			_, ranked := e.Attr("rank")
+			b.ranked = b.ranked || ranked
+		case e.Name == "pci" && strings.HasPrefix(class, "0x03"):
+			slots++
+		case e.Name == "pci" && strings.HasPrefix(class, "0x02"):
+			ports++
+		}
+	})
+	switch {
+	case gpus > 0:
+	case slots+ports > 0:
+		b.Fail(root.Line, "no <gpu> element, though %d PCI devices have the class of a GPU and %d that of a NIC: this is a template that NCCL completes at run time; want what it dumps then (NCCL_TOPO_DUMP_FILE)", slots, ports)
+	default:
+		b.Fail(root.Line, "no <gpu> element: want a complete dump (NCCL_TOPO_DUMP_FILE), not a PCI template")
+	}
+}
+
+// place is where in the file an element stands.
+type place struct {
+	host, cpu, parent int
+}
+
+func (b *builder) cpu(e *xmltree.Element) {
+	hash := b.Hex(e, "host_hash")
+	host, known := b.hosts[hash]
+	if !known {
+		host = len(b.hosts)
+		b.hosts[hash] = host
+	}
+	numa := b.Int(e, "numaid", -1, 1<<16)
+	n := Node{Type: CPU, Name: fmt.Sprint(numa), Host: host, ID: uint64(numa) & (1<<56 - 1), Arch: b.Text(e, "arch")}
+	if n.Arch == ArchX86 {
+		n.Vendor = b.Text(e, "vendor")
+		if n.vendor() == 1 || n.vendor() == 3 {
+			n.Family, n.Model = b.Int(e, "familyid", 0, 1<<16), b.Int(e, "modelid", 0, 1<<16)
+		}
+	} else if n.arch() == 0 {
+		b.Fail(e.Line, "<cpu> has arch=%q: want %s, %s or %s", n.Arch, ArchX86, ArchARM, ArchPower)
+	}
+	if _, twice := b.nodes[nodeKey{CPU, host, n.ID}]; twice {
+		b.Fail(e.Line, "numaid %d stands twice on one host", numa)
+	}
+	node := b.add(n)
+	at := place{host, node, node}
+	for _, child := range e.Children {
+		switch child.Name {
+		case "pci":
+			b.pci(child, at)
+		case "nic": // without a bus id: all of a host count as one
+			nic, found := b.nodes[nodeKey{NIC, host, 0}]
+			if !found {
+				nic = b.add(Node{Type: NIC, Name: "cpu", Host: host})
+				b.system.connect(LinkPCI, node, nic, rateOnDie)
+			}
+			b.nets(child, nic)
+		}
+	}
+}
+
+func (b *builder) pci(e *xmltree.Element, at place) {
+	n := Node{Type: pciClass(e), Name: b.Text(e, "busid"), Host: at.host, ID: b.busID(e, "busid")}
+	bus := nodeKey{host: at.host, id: n.ID}
+	if line, twice := b.buses[bus]; twice {
+		b.Fail(e.Line, "bus id %s stands twice, first in line %d", n.Name, line)
+	}
+	b.buses[bus] = e.Line
+	gpu, nic := e.Child("gpu"), e.Child("nic")
+	if gpu != nil {
+		if _, ranked := gpu.Attr("rank"); b.ranked && !ranked {
+			return // nobody's GPU
+		}
+		n.Type = GPU
+	} else if nic != nil {
+		n.Type = NIC
+	}
+	switch {
+	case gpu == nil && n.Type == GPU, nic == nil && n.Type == NIC, n.Type == NVS, n.Type == CPU:
+		return // a device that takes no part; NVSwitches are known by their NVLinks
+	case n.Type == GPU:
+		n.SM, n.GDR = b.Int(gpu, "sm", 10, 1000), b.IntOr(gpu, "gdr", 0, 1, 1) == 1
+		if _, amd := gpu.Attr("gcn"); amd {
+			n.SM = smOfAMD
+		}
+	case n.Type == PCI:
+		for i, part := range []string{"subsystem_device", "subsystem_vendor", "device", "vendor"} {
+			n.Device |= b.Hex(e, part) & 0xffff << (16 * i)
+		}
+	}
+	node := b.add(n)
+	b.system.connect(LinkPCI, node, at.parent, pciRate(b.Text(e, "link_speed"), b.Int(e, "link_width", 0, 64)))
+	at.parent = node
+	switch n.Type {
+	case GPU:
+		b.gpu(gpu, node, at)
+	case NIC:
+		b.nets(nic, node)
+	default:
+		for _, child := range e.Children {
+			switch child.Name {
+			case "pci":
+				b.pci(child, at)
+			case "pcilink":
+				b.pcilink(child, node)
+			}
+		}
+	}
+}
+
+// smOfAMD stands for the compute capability that AMD's GPUs do not have. It
+// gives them the tables of NCCL's GPUs before Hopper.
+const smOfAMD = 80
+
+// pciClass is what the class of a pci element says that the device is (NCCL
+// 2.28.3, topo.cc, kvDictPciClass). What is not known counts as a switch.
+func pciClass(e *xmltree.Element) NodeType {
+	class, _ := e.Attr("class")
+	return classType(class)
+}
+
+func classType(class string) NodeType {
+	for _, c := range []struct {
+		prefix string
+		t      NodeType
+	}{{"0x068000", NVS}, {"0x068001", CPU}, {"0x03", GPU}, {"0x02", NIC}} {
+		if strings.HasPrefix(class, c.prefix) {
+			return c.t
+		}
+	}
+	return PCI
+}
+
+// gpu notes the rank and the NVLinks, XGMI and C2C links of a GPU.
+func (b *builder) gpu(e *xmltree.Element, node int, at place) {
+	s := b.system
+	// The process that owns a GPU gives it its rank and device; a file may lack them.
+	rank := b.IntOr(e, "rank", 0, 1<<30, len(s.GPUs)-1)
+	for other, r := range b.ranks {
+		if r == rank {
+			b.Fail(e.Line, "<gpu> has rank %d, which GPU %s has", rank, s.Nodes[other].Name)
+		}
+	}
+	b.ranks[node] = rank
+	s.Nodes[node].Dev = b.IntOr(e, "dev", 0, 1<<16, len(s.GPUs)-1)
+	for _, child := range e.Children {
+		switch child.Name {
+		case "nvlink":
+			rate := nvlinkRate(s.Nodes[node].SM) * units.Rate(b.Int(child, "count", 1, maxLinks))
+			class := b.Text(child, "tclass")
+			b.nvlinks = append(b.nvlinks, func() { b.nvlink(child, node, at, classType(class), rate) })
+		case "xgmi":
+			gcn, _ := e.Attr("gcn")
+			rate := xgmiRate(gcn) * units.Rate(b.Int(child, "count", 1, maxLinks))
+			b.nvlinks = append(b.nvlinks, func() { b.nvlink(child, node, at, GPU, rate) })
+		case "c2c":
+			rate := units.MBps * units.Rate(b.Int(child, "bw", 1, 1<<30)) * units.Rate(b.Int(child, "count", 1, maxLinks))
+			b.c2c = append(b.c2c, func() { s.connect(LinkC2C, node, at.cpu, rate) })
+		}
+	}
+}
+
+// nvlink adds the links of one nvlink element: to a GPU, which has an element of
+// its own for the way back; on Power to the CPU; else to the NVSwitch, also where
+// a virtual machine hides its bus id.
+func (b *builder) nvlink(e *xmltree.Element, node int, at place, to NodeType, rate units.Rate) {
+	s := b.system
+	switch to {
+	case GPU:
+		target := b.busID(e, "target")
+		peer, found := b.nodes[nodeKey{GPU, at.host, target}]
+		if _, idle := b.buses[nodeKey{host: at.host, id: target}]; !found && idle {
+			return
+		}
+		if !found {
+			target, _ := e.Attr("target")
+			b.Fail(e.Line, "<%s> of GPU %s has target %q: want the bus id of a GPU", e.Name, s.Nodes[node].Name, target)
+			return
+		}
+		b.oneWay = append(b.oneWay, oneWay{s.link(LinkNVL, node, peer, rate), e.Line})
+	case CPU:
+		s.connect(LinkNVL, node, at.cpu, rate)
 	default:
 		if s.NVS < 0 {
-			s.NVS = s.addNode(Node{Type: NVS, Name: "0"})
+			s.NVS = b.add(Node{Type: NVS, Name: "0"})
 		}
 		s.connect(LinkNVL, node, s.NVS, rate)
 	}
 }
 
-func (x *xmlReader) nic(e *element, node int) {
-	for _, child := range e.children {
-		if _, used := child.attrs["dev"]; child.name != "net" || !used {
+// pcilink notes a link from a PCI switch sideways to another.
+func (b *builder) pcilink(e *xmltree.Element, node int) {
+	s := b.system
+	target := b.busID(e, "target")
+	b.pcilinks = append(b.pcilinks, func() {
+		peer, found := b.nodes[nodeKey{PCI, s.Nodes[node].Host, target}]
+		if !found {
+			b.Fail(e.Line, "<pcilink> of PCI switch %s has target %q: want the bus id of another PCI switch", s.Nodes[node].Name, b.Text(e, "target"))
+			return
+		}
+		s.link(LinkLOC, node, peer, rateOnDie)
+	})
+}
+
+func (b *builder) nets(e *xmltree.Element, nic int) {
+	s := b.system
+	for _, child := range e.Children {
+		if _, used := child.Attr("dev"); child.Name != "net" || !used {
 			continue
 		}
-		speed := netDefaultMbps
-		if _, stated := child.attrs["speed"]; stated {
-			if v := x.int(child, "speed", -1, 1<<30); v > 0 {
-				speed = v
-			}
+		n := Node{Type: NET, Name: "net", Host: s.Nodes[nic].Host, Dev: b.Int(child, "dev", 0, 1<<16)}
+		n.ID, n.ASIC = uint64(n.Dev), uint64(n.Dev)
+		if name, named := child.Attr("name"); named {
+			n.Name = name
 		}
-		net := x.system.addNode(Node{Type: NET, Name: child.attrs["name"]})
-		x.system.connect(LinkNET, node, net, units.Mbps*units.Rate(speed))
+		if _, stated := child.Attr("guid"); stated {
+			n.ASIC = b.Hex(child, "guid")
+		}
+		n.Port = b.IntOr(child, "port", 0, 1<<16, 0)
+		n.Latency = units.FromMicroseconds(b.FloatOr(child, "latency", 0, 1e6, 0))
+		n.GDR = b.IntOr(child, "gdr", 0, 1, 0) == 1
+		n.Coll = b.IntOr(child, "coll", 0, 1, 0) == 1
+		speed := b.IntOr(child, "speed", -1, 1<<30, 0)
+		if speed <= 0 {
+			speed = netDefaultMbps
+		}
+		if _, twice := b.nodes[nodeKey{NET, n.Host, n.ID}]; twice {
+			b.Fail(child.Line, "<net> has dev %d, which another has on the same host", n.Dev)
+		}
+		s.connect(LinkNET, nic, b.add(n), units.Mbps*units.Rate(speed))
 	}
 }
 
-// text returns an attribute that must be there.
-func (x *xmlReader) text(e *element, attr string) string {
-	v, found := e.attrs[attr]
-	if !found {
-		x.fail(e.line, "<%s> lacks %s", e.name, attr)
+// add appends a node and returns its index.
+func (b *builder) add(n Node) int {
+	s := b.system
+	id := len(s.Nodes)
+	if list := map[NodeType]*[]int{GPU: &s.GPUs, NET: &s.NETs, CPU: &s.CPUs}[n.Type]; list != nil {
+		*list = append(*list, id)
 	}
-	return v
+	s.Nodes = append(s.Nodes, n)
+	b.nodes[nodeKey{n.Type, n.Host, n.ID}] = id
+	return id
 }
 
-// int returns an attribute that must be a whole number from lo to hi.
-func (x *xmlReader) int(e *element, attr string, lo, hi int) int {
-	v := x.text(e, attr)
-	n, err := strconv.Atoi(v)
-	if err != nil || n < lo || n > hi {
-		x.fail(e.line, "<%s> has %s=%q: want a whole number from %d to %d", e.name, attr, v, lo, hi)
-		return lo
+// busID returns an attribute that is a PCI bus id, 0000:1b:00.0, as the number
+// that its digits make (NCCL 2.28.3, utils.cc, busIdToInt64).
+func (b *builder) busID(e *xmltree.Element, attr string) uint64 {
+	v := b.Text(e, attr)
+	id, err := strconv.ParseUint(strings.NewReplacer(":", "", ".", "", "-", "").Replace(v), 16, 56)
+	if err != nil {
+		b.Fail(e.Line, "<%s> has %s=%q: want a PCI bus id, as in 0000:1b:00.0", e.Name, attr, v)
 	}
-	return n
+	return id
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tutti/model"
+	"tutti/topo"
 )
 
 // tutti runs the program as main does.
@@ -84,7 +85,7 @@ func TestSimErrors(t *testing.T) {
 		"--machine nowhere.xml":            {1, "open nowhere.xml: no such file or directory"},
 		"--machine page.xml":               {1, "page.xml: not an NCCL topology: want one <system> element at the top"},
 		"--machine torn.xml":               {1, "torn.xml:2: not XML: unexpected EOF"},
-		"--machine dgx-z80":                {2, `--machine: unknown machine "dgx-z80": want one of dgx-h100, h200x4, or an NCCL topology FILE.xml`},
+		"--machine dgx-z80":                {2, `--machine: unknown machine "dgx-z80": want one of ` + strings.Join(topo.Machines(), ", ") + `, or an NCCL topology FILE.xml`},
 		"--nodes 0":                        {2, "0 nodes: want 1 to 16384"},
 		"--nodes 1000000000":               {2, "1000000000 nodes: want 1 to 16384"},
 		"--nodes many":                     {2, `invalid argument "many" for "--nodes" flag: strconv.Atoi: parsing "many": invalid syntax (see tutti sim --help)`},
@@ -96,13 +97,12 @@ func TestSimErrors(t *testing.T) {
 		"-i 4 -e 1G":                       {2, "more than 10000 sizes from -b 1K to -e 1G: want a larger step"},
 		"--sizes 3T":                       {2, "--sizes: size of 3 TiB: want at most 1 TiB"},
 		"--sizes 1M -b 8":                  {2, "--sizes and --minbytes exclude each other: want one of them"},
-		"--algo butterfly":                 {2, `--algo: unknown algorithm "butterfly": want one of ring, tree, nvls, nvlstree, all or auto`},
+		"--algo butterfly":                 {2, `--algo: unknown algorithm "butterfly": want one of ring, tree, nvls, nvlstree, collnet, collnetchain, pat, simplering, railring, oneshot, twoshot, hierarchical, p2p, all or auto`},
 		"--proto tcp":                      {2, `--proto: unknown protocol "tcp": want one of ll, ll128, simple, all or auto`},
 		"--coll gossip":                    {2, `--coll: unknown collective "gossip": want one of allreduce, allgather, reducescatter, broadcast, reduce, alltoall, sendrecv, exchange`},
-		"--coll broadcast --nodes 1":       {2, "broadcast has no schedule yet: want allreduce"},
 		"--algo nvls --nodes 2":            {2, "nothing to simulate: 2 x dgx-h100: nvls spans one machine, not 2: want nvlstree"},
 		"--algo nvls --gpus 2 --nodes 1":   {2, "nothing to simulate: 1 x dgx-h100: NVLS needs three GPUs or more on a machine, and 2 take part"},
-		"--algo nvls --proto ll --nodes 1": {2, "nothing to simulate: 1 x dgx-h100: nvls does not run over ll"},
+		"--algo nvls --proto ll --nodes 1": {2, "nothing to simulate: 1 x dgx-h100: nvls does not run over ll: want simple"},
 		"-d quaternion":                    {2, `-d: unknown datatype "quaternion": want one of int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16`},
 		"-o xor":                           {2, `-o: unknown operation "xor": want one of sum, prod, min, max, avg`},
 		"--channels 65":                    {2, "--channels 65: want 1 to 64, or 0 for NCCL's choice"},

@@ -62,7 +62,7 @@ and NVLS (NVLS tree across nodes), from 1 KiB to 8 GiB.`,
 	flags.IntSliceVar(&f.nodes, "nodes", nil, "how many such machines, as in 1,2,4 (default 1,2,4,8,16, or 1 if --machine is given)")
 	flags.IntVarP(&f.gpus, "gpus", "g", 0, "use the first N GPUs of each machine (default all)")
 	flags.StringVar(&f.collective, "coll", model.AllReduce.String(), "the collective; allreduce so far")
-	flags.StringSliceVar(&f.algorithms, "algo", []string{"all"}, "ring, tree, nvls, nvlstree; all that the cluster can run; or auto, as tuning decides")
+	flags.StringSliceVar(&f.algorithms, "algo", []string{"ring", "tree", "nvls", "nvlstree"}, "algorithms; all that the cluster can run; or auto, as tuning decides")
 	flags.StringSliceVar(&f.protocols, "proto", []string{"auto"}, "ll, ll128, simple; all; or auto, as tuning decides for each size")
 	f.sizes.register(c)
 	flags.StringVarP(&f.datatype, "datatype", "d", model.Float32.String(), "type of the elements: float, half, bfloat16, int32, …")
@@ -110,7 +110,7 @@ func (f *simFlags) run(c *cobra.Command) error {
 	if f.quiet {
 		stderr = io.Discard
 	}
-	if named := !slices.Contains(f.algorithms, "all"); named {
+	if named := c.Flags().Changed("algo") && !slices.Contains(f.algorithms, "all"); named {
 		for _, note := range notes {
 			fmt.Fprintf(stderr, "left out: %s\n", note)
 		}

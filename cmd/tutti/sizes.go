@@ -24,10 +24,13 @@ const (
 	maxSize  = units.TiB // more than any GPU's memory
 )
 
-func (f *sizeFlags) register(c *cobra.Command) {
+func (f *sizeFlags) register(c *cobra.Command) { f.registerWith(c, "1K", "8G") }
+
+// registerWith is register with sizes to go through where none are given.
+func (f *sizeFlags) registerWith(c *cobra.Command, begin, end string) {
 	flags := c.Flags()
-	flags.StringVarP(&f.begin, "minbytes", "b", "1K", "smallest size: bytes, or K, M, G (powers of 1024)")
-	flags.StringVarP(&f.end, "maxbytes", "e", "8G", "largest size")
+	flags.StringVarP(&f.begin, "minbytes", "b", begin, "smallest size: bytes, or K, M, G (powers of 1024)")
+	flags.StringVarP(&f.end, "maxbytes", "e", end, "largest size")
 	flags.IntVarP(&f.factor, "stepfactor", "f", 2, "factor from one size to the next")
 	flags.StringVarP(&f.increment, "stepbytes", "i", "", "increment from one size to the next, in the place of a factor")
 	flags.StringSliceVar(&f.list, "sizes", nil, "the sizes themselves, as in 8,64K,1G")

@@ -20,6 +20,12 @@ var header = []string{
 	"datatype", "redop", "bytes", "time_us", "algbw_GBps", "busbw_GBps",
 }
 
+// checked names the columns that follow for results on real data.
+var checked = []string{"inplace", "wrong"}
+
+// onData tells whether a row is of a run on real data.
+func (r Row) onData() bool { return r.InPlace || r.Wrong != nil }
+
 // fields writes a row as CSV has it.
 func (r Row) fields() []string {
 	return []string{
@@ -31,12 +37,32 @@ func (r Row) fields() []string {
 	}
 }
 
+// checkedFields writes the further columns.
+func (r Row) checkedFields() []string {
+	fields := []string{"0", ""}
+	if r.InPlace {
+		fields[0] = "1"
+	}
+	if r.Wrong != nil {
+		fields[1] = strconv.FormatInt(*r.Wrong, 10)
+	}
+	return fields
+}
+
 // WriteCSV writes the header and the rows.
 func WriteCSV(w io.Writer, rows []Row) error {
 	out := csv.NewWriter(w)
-	_ = out.Write(header) // an error is kept for Flush
+	columns, further := header, slices.ContainsFunc(rows, Row.onData)
+	if further {
+		columns = slices.Concat(header, checked)
+	}
+	_ = out.Write(columns) // an error is kept for Flush
 	for _, r := range rows {
-		_ = out.Write(r.fields())
+		fields := r.fields()
+		if further {
+			fields = append(fields, r.checkedFields()...)
+		}
+		_ = out.Write(fields)
 	}
 	out.Flush()
 	return out.Error()
@@ -68,7 +94,7 @@ func ReadCSV(r io.Reader, name string) ([]Row, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		row, err := parse(fields)
+		row, err := parse(fields, first)
 		if err != nil {
 			line, _ := in.FieldPos(0)
 			return nil, fmt.Errorf("%s:%d: %w", name, line, err)
@@ -77,7 +103,7 @@ func ReadCSV(r io.Reader, name string) ([]Row, error) {
 	}
 }
 
-func parse(fields []string) (Row, error) {
+func parse(fields, columns []string) (Row, error) {
 	var p parser
 	r := Row{Source: fields[0], Machine: fields[1]}
 	r.Collective = read(&p, model.ParseCollective, fields[2])
@@ -95,6 +121,15 @@ func parse(fields []string) (Row, error) {
 		us = 0
 	}
 	r.Time = units.FromMicroseconds(us)
+	for i := len(header); i < len(columns); i++ {
+		switch text := fields[i]; {
+		case columns[i] == checked[0]:
+			r.InPlace = p.int(columns[i], text, 0, 1) == 1
+		case columns[i] == checked[1] && text != "":
+			wrong := int64(p.int(columns[i], text, 0, math.MaxInt64))
+			r.Wrong = &wrong
+		}
+	}
 	return r, p.err
 }
 

@@ -26,6 +26,8 @@ type jsonRow struct {
 	Time       float64 `json:"time_us"`
 	AlgBW      float64 `json:"algbw_GBps"`
 	BusBW      float64 `json:"busbw_GBps"`
+	InPlace    bool    `json:"inplace,omitempty"`
+	Wrong      *int64  `json:"wrong,omitempty"`
 }
 
 // WriteJSON writes the rows as one object: {"schema": …, "rows": […]}.
@@ -35,7 +37,7 @@ func WriteJSON(w io.Writer, rows []Row) error {
 		list[i] = jsonRow{
 			r.Source, r.Machine, r.Collective.String(), r.Algorithm.String(), r.Protocol.String(),
 			r.Nodes, r.Ranks, r.Channels, r.Datatype.String(), r.Redop.String(), int64(r.Bytes),
-			r.Time.Microseconds(), float64(r.AlgBW() / units.GBps), float64(r.BusBW() / units.GBps),
+			r.Time.Microseconds(), float64(r.AlgBW() / units.GBps), float64(r.BusBW() / units.GBps), r.InPlace, r.Wrong,
 		}
 	}
 	out := json.NewEncoder(w)

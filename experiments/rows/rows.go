@@ -8,7 +8,13 @@
 //	source,machine,collective,algorithm,protocol,nodes,ranks,channels,datatype,redop,bytes,time_us,algbw_GBps,busbw_GBps
 //
 // where source is model, sim, host, cuda, nccl or a file's name, bytes is the
-// size of each rank's buffer, and GB are 1e9 bytes. Further columns may follow.
+// size of each rank's buffer, and GB are 1e9 bytes. Further columns may follow;
+// results on real data have
+//
+//	inplace,wrong
+//
+// 1 where input and output overlap, and the number of elements, of all ranks,
+// that differ from a reference: empty where nobody looked.
 package rows
 
 import (
@@ -32,6 +38,11 @@ type Row struct {
 	// Bytes is the size of each rank's buffer.
 	Bytes units.Bytes
 	Time  units.Time
+	// InPlace and Wrong tell of a run on real data: whether input and output
+	// overlap, and how many elements differ from a reference, nil where nobody
+	// looked.
+	InPlace bool
+	Wrong   *int64
 }
 
 // AlgBW returns algorithm bandwidth: bytes over time.

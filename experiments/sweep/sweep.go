@@ -15,11 +15,9 @@ import (
 	"tutti/model"
 	"tutti/model/profile"
 	"tutti/model/schedule"
-	"tutti/model/tuning"
 	"tutti/model/units"
 	"tutti/sim"
 	"tutti/topo"
-	"tutti/topo/search"
 )
 
 // Study says what to simulate.
@@ -59,9 +57,6 @@ func (j Job) Task() schedule.Task { return j.schedule.Task() }
 // out, each with a note that says why. It fails for a cluster that cannot be
 // and when no case is left.
 func (s Study) Jobs() (jobs []Job, notes []string, err error) {
-	if err := schedule.Known(s.Collective); err != nil {
-		return nil, nil, err
-	}
 	for _, nodes := range s.Nodes {
 		c, err := topo.NewCluster(s.Machine, nodes, s.GPUs, topo.RailOptimised)
 		if err != nil {
@@ -77,31 +72,16 @@ func (s Study) Jobs() (jobs []Job, notes []string, err error) {
 	return jobs, notes, nil
 }
 
-// auto stands for a choice that tuning makes for each size.
-const auto = -1
-
 // on lists the cases on one cluster.
 func (s Study) on(c *topo.Cluster) (jobs []Job, notes []string) {
-	graphs := search.All(c)
-	tuned := tuning.New(c, graphs)
+	maker := NewMaker(c)
 	constants := profile.ForGPU(c.Machine.SM())
 	for _, a := range orAuto(s.Algorithms) {
 		for _, p := range orAuto(s.Protocols) {
 			for _, size := range s.Sizes {
-				t := schedule.Task{
-					Collective: s.Collective, Algorithm: a, Protocol: p, Datatype: s.Datatype, Redop: s.Redop,
-					Count: int64(size / s.Datatype.Size()), Channels: s.Channels, Ranks: c.Ranks(), Nodes: c.Nodes,
-				}
-				if t.Algorithm == auto {
-					t.Algorithm = tuned.Algorithm(size)
-				}
-				if t.Protocol == auto {
-					t.Protocol = tuned.Protocol(t.Algorithm, size)
-				}
-				if t.Channels == 0 {
-					t.Channels = tuned.Channels(t.Algorithm, t.Protocol, size)
-				}
-				made, err := schedule.New(t, c, graphs)
+				made, err := maker.Schedule(schedule.Task{
+					Collective: s.Collective, Algorithm: a, Protocol: p, Datatype: s.Datatype, Redop: s.Redop, Channels: s.Channels,
+				}, size)
 				if err != nil {
 					if note := fmt.Sprintf("%d x %s: %v", c.Nodes, c.Machine.Name, err); !slices.Contains(notes, note) {
 						notes = append(notes, note)
@@ -115,11 +95,10 @@ func (s Study) on(c *topo.Cluster) (jobs []Job, notes []string) {
 	return jobs, notes
 }
 
-// orAuto returns the choices or, if there are none, the one that stands for
-// tuning's.
+// orAuto returns the choices or, if there are none, [Auto].
 func orAuto[T ~int](choices []T) []T {
 	if len(choices) == 0 {
-		return []T{auto}
+		return []T{Auto}
 	}
 	return choices
 }

@@ -3,15 +3,16 @@ package schedule
 import (
 	"slices"
 
+	"tutti/model"
 	"tutti/topo/search"
 )
 
 // NVLS is AllReduce through the switch: on every machine each rank scatters its
 // input over the heads' slots, each head loads the sum of its share over all
 // ranks and stores it to all of them at once, and each rank gathers the shares.
-// Between machines (NVLSTree) the h-th heads reduce up a tree and broadcast
-// down it. Source: NCCL 2.28.3, src/device/all_reduce.h, runNvls and
-// runNvlsTree.
+// Between machines the h-th heads reduce up a tree and broadcast down it
+// (NVLSTree), or the network adds up what they send (NVLS with SHARP). Source:
+// NCCL 2.28.3, src/device/all_reduce.h, runNvls and runNvlsTree.
 type NVLS struct {
 	task  Task
 	heads *search.Heads
@@ -23,7 +24,7 @@ type NVLS struct {
 // reduce and broadcast; the last two have steps on heads only. The four
 // connections of (node, head, channel) are 4*((node*heads + head)*channels +
 // channel) for the reduction, then the multicast and those up to the parent and
-// down from it.
+// down from it; the one to a network that reduces is that of node 0 up.
 func NewNVLS(t Task, heads *search.Heads) *NVLS {
 	r := &NVLS{task: t, heads: heads}
 	grain := elements(t, 16<<10)
@@ -67,21 +68,22 @@ func (r *NVLS) connection(node, head, ch, kind int) int {
 	return 4*((node*r.heads.Heads()+head)*len(r.parts)+ch) + kind
 }
 
-// headOf returns which head a rank is, or -1.
-func (r *NVLS) headOf(rank int) int {
-	for h := range r.heads.Heads() {
-		if r.heads.GPU(h) == rank%r.heads.RanksPerNode() {
-			return h
-		}
+// aggregates tells whether the network between the machines reduces.
+func (r *NVLS) aggregates() bool { return r.task.Algorithm == model.NVLS && r.task.Nodes > 1 }
+
+// place puts a machine into its tree, or below the network that reduces.
+func (r *NVLS) place(ch, node int) search.Position {
+	if r.aggregates() {
+		return search.Position{Up: 0}
 	}
-	return -1
+	return r.heads.At(ch, node)
 }
 
 // sender returns the head's worker that multicasts: the root's reducer, or
 // else the one that receives from the parent.
 func (r *NVLS) sender(node, head, ch int) int {
 	role := RoleBroadcast
-	if p := r.heads.At(ch, node); p.Up < 0 {
+	if p := r.place(ch, node); p.Up < 0 {
 		role = RoleReduce
 	}
 	return r.worker(r.rank(node, head), ch, role)
@@ -107,13 +109,16 @@ func (r *NVLS) share(role Role, root bool) float64 {
 // Worker implements [Schedule].
 func (r *NVLS) Worker(w int) Worker {
 	rank, ch, role := r.at(w)
-	node, head := rank/r.heads.RanksPerNode(), r.headOf(rank)
-	position := r.heads.At(ch, node)
+	node, head := rank/r.heads.RanksPerNode(), r.heads.Of(rank)
+	position := r.place(ch, node)
 	root := position.Up < 0
 	worker := Worker{Rank: rank, Channel: ch, Role: role, Share: r.share(role, root), Steps: r.parts[ch].loops}
 	// Connections of this rank's head with other nodes, and of all heads of this node.
 	link := func(kind int, nodes ...int) (numbers []int) {
 		for _, node := range nodes {
+			if r.aggregates() && kind >= nvlsUp {
+				kind, node = nvlsUp, 0
+			}
 			numbers = append(numbers, r.connection(node, head, ch, kind))
 		}
 		return numbers
@@ -157,7 +162,7 @@ func (r *NVLS) Connection(c int) Connection {
 		return workers
 	}
 	reducer := func(node int) []int { return []int{r.worker(r.rank(node, head), ch, RoleReduce)} }
-	position := r.heads.At(ch, node)
+	position := r.place(ch, node)
 	switch {
 	case kind == nvlsReduction:
 		connection.Kind = Reduction
@@ -165,6 +170,15 @@ func (r *NVLS) Connection(c int) Connection {
 	case kind == nvlsMulticast:
 		connection.Kind = Multicast
 		connection.From, connection.To = []int{r.sender(node, head, ch)}, all(RoleGather)
+	case r.aggregates():
+		if node > 0 || kind == nvlsDown {
+			return Connection{OutNET: -1, InNET: -1}
+		}
+		connection.Kind = Aggregation
+		for node := range r.heads.Nodes() {
+			connection.From = append(connection.From, reducer(node)...)
+			connection.To = append(connection.To, r.sender(node, head, ch))
+		}
 	case position.Up < 0: // the root has no parent
 	case kind == nvlsUp:
 		connection.From, connection.To = reducer(node), reducer(position.Up)
@@ -195,9 +209,8 @@ func (r *NVLS) Step(w, i int) Step {
 		return s
 	}
 	// A head's own share is the range that its port has in a gather.
-	s.Offset, s.Count = s.Range(r.headOf(rank))
-	s.Stride, s.End = 0, 0
-	position := r.heads.At(ch, rank/r.heads.RanksPerNode())
+	s.narrow(r.heads.Of(rank))
+	position := r.place(ch, rank/r.heads.RanksPerNode())
 	children := len(position.Down())
 	switch {
 	case role == RoleBroadcast:

@@ -120,8 +120,19 @@ func (s *Step) Range(port int) (offset, count int64) {
 	if s.Blocks > 0 {
 		block %= s.Blocks
 	}
-	offset = min(s.Offset+int64(block)*s.Stride, s.End)
+	return s.block(block)
+}
+
+// block returns the elements of a block.
+func (s *Step) block(b int) (offset, count int64) {
+	offset = min(s.Offset+int64(b)*s.Stride, s.End)
 	return offset, min(s.Count, s.End-offset)
+}
+
+// narrow makes of a step on blocks one on a single block.
+func (s *Step) narrow(b int) {
+	s.Offset, s.Count = s.block(b)
+	s.Stride, s.End, s.Turn, s.Blocks = 0, 0, 0, 0
 }
 
 // Total returns the elements that the worker moves: those of all ports where

@@ -1,6 +1,7 @@
 package schedule_test
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,7 +12,6 @@ import (
 
 	"tutti/model"
 	"tutti/model/schedule"
-	"tutti/model/units"
 	"tutti/topo"
 	"tutti/topo/search"
 )
@@ -21,9 +21,9 @@ func machine(n int) *topo.System {
 	var b strings.Builder
 	b.WriteString(`<system version="1"><cpu numaid="0" arch="arm64">`)
 	for i := range n {
-		fmt.Fprintf(&b, `<pci busid="s%d" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16">
-			<pci busid="g%d" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16"><gpu dev="%d" sm="90"><nvlink count="18" tclass="0x068000"/></gpu></pci>
-			<pci busid="n%d" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16"><nic><net name="n%d" dev="%d" speed="400000"/></nic></pci></pci>`, i, i, i, i, i, i)
+		fmt.Fprintf(&b, `<pci busid="a%d" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16">
+			<pci busid="b%d" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16"><gpu dev="%d" sm="90"><nvlink count="18" tclass="0x068000"/></gpu></pci>
+			<pci busid="c%d" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16"><nic><net name="n%d" dev="%d" speed="400000" gdr="1" coll="1"/></nic></pci></pci>`, i, i, i, i, i, i)
 	}
 	b.WriteString(`</cpu></system>`)
 	s, err := topo.ReadXML(strings.NewReader(b.String()), fmt.Sprintf("%d GPUs", n))
@@ -33,73 +33,140 @@ func machine(n int) *topo.System {
 	return s
 }
 
-// build makes an AllReduce of float32 over nodes machines of perNode GPUs.
-func build(a model.Algorithm, p model.Protocol, nodes, perNode, channels int, count int64) schedule.Schedule {
-	c, err := topo.NewCluster(machine(perNode), nodes, 0, topo.RailOptimised)
-	if err != nil {
-		panic(err)
-	}
-	s, err := schedule.New(schedule.Task{
+// graphs remembers what was found for the machine of so many GPUs, alone and
+// among others: further nodes change nothing.
+var graphs = map[[2]int]search.Graphs{}
+
+// allReduce is a call of float32 on nodes machines of perNode GPUs.
+func allReduce(a model.Algorithm, p model.Protocol, nodes, perNode, channels int, count int64) schedule.Task {
+	return schedule.Task{
 		Collective: model.AllReduce, Algorithm: a, Protocol: p, Datatype: model.Float32,
-		Count: count, Channels: channels, Ranks: c.Ranks(), Nodes: nodes,
-	}, c, search.All(c))
+		Count: count, Channels: channels, Ranks: nodes * perNode, Nodes: nodes,
+	}
+}
+
+// build makes the schedule of a task.
+func build(t schedule.Task) (schedule.Schedule, error) {
+	c, err := topo.NewCluster(machine(t.Ranks/t.Nodes), t.Nodes, 0, topo.RailOptimised)
+	if err != nil {
+		return nil, err
+	}
+	key := [2]int{c.RanksPerNode(), min(c.Nodes, 2)}
+	if _, found := graphs[key]; !found {
+		graphs[key] = search.Find(c, search.Options{CollNet: true})
+	}
+	return schedule.New(t, c, graphs[key])
+}
+
+// must is build for tasks that have a schedule.
+func must(t schedule.Task) schedule.Schedule {
+	s, err := build(t)
 	if err != nil {
 		panic(err)
 	}
 	return s
 }
 
-// Every schedule is right for 2 to 64 ranks, whatever the division into nodes,
-// the size and the channels: a few whole buffers, odd counts, next to nothing.
-func TestSchedulesAreRight(t *testing.T) {
-	for ranks := 2; ranks <= 64; ranks++ {
-		for nodes := 1; nodes <= ranks; nodes++ {
-			if ranks%nodes != 0 {
-				continue
-			}
-			for _, a := range model.Algorithms() {
-				if nvls := a == model.NVLS || a == model.NVLSTree; nvls && (ranks/nodes < 3 || (a == model.NVLS) != (nodes == 1)) {
-					continue
-				}
-				for _, p := range a.Protocols() {
-					s := build(a, p, nodes, ranks/nodes, 2, int64(ranks)*20011+1)
-					require.NoError(t, schedule.Verify(s), "%v %v on %d x %d", a, p, nodes, ranks/nodes)
-				}
+// possible tells whether machines of so many GPUs can run a task.
+func possible(t schedule.Task) bool {
+	switch t.Algorithm {
+	case model.NVLS:
+		return t.Ranks/t.Nodes > 2 && (t.Collective == model.AllReduce || t.Nodes == 1 && t.Ranks <= 32)
+	case model.NVLSTree:
+		return t.Ranks/t.Nodes > 2 && t.Nodes > 1
+	case model.CollNet, model.CollNetChain:
+		return t.Nodes > 1
+	case model.RailRing:
+		return t.Ranks/t.Nodes%2 == 0
+	case model.OneShot, model.TwoShot:
+		return t.Nodes == 1
+	default:
+		return true
+	}
+}
+
+// everyForm calls f for each combination of collective, algorithm and protocol.
+func everyForm(f func(schedule.Task)) {
+	for _, a := range model.Algorithms() {
+		for _, c := range a.Collectives() {
+			for _, p := range a.Protocols() {
+				f(schedule.Task{Collective: c, Algorithm: a, Protocol: p, Datatype: model.Float32})
 			}
 		}
 	}
 }
 
-// One NVLink domain may have more GPUs than NVLS has heads, and than a worker
-// has ports.
+// Every schedule is right for 1 to 33 ranks, on each division into nodes, for
+// counts of nothing to several loops, with one channel to four, from any root, in
+// place and out of place.
+func TestSchedulesAreRight(t *testing.T) {
+	counts := []int64{0, 1, 7, 1009, 65537, 1<<20 + 7}
+	cases := 0
+	everyForm(func(task schedule.Task) {
+		for task.Ranks = 1; task.Ranks <= 33; task.Ranks++ {
+			for task.Nodes = 1; task.Nodes <= task.Ranks; task.Nodes++ {
+				few := task.Nodes <= 4 || task.Ranks/task.Nodes <= 3
+				if task.Ranks%task.Nodes != 0 || !few || !possible(task) {
+					continue
+				}
+				// Whatever else there is to choose takes turns.
+				cases++
+				task.Count, task.Channels, task.Root = counts[cases%len(counts)], 1+cases%4, cases%task.Ranks
+				task.InPlace = cases/2%2 == 0
+				s, err := build(task)
+				if task.InPlace && err != nil && strings.Contains(err.Error(), "in place") {
+					task.InPlace = false
+					s, err = build(task)
+				}
+				require.NoError(t, err, "%+v", task)
+				require.NoError(t, schedule.Verify(s), "%+v", task)
+			}
+		}
+	})
+	t.Log(cases, "schedules")
+}
+
+// A schedule takes no memory for its ranks: here are 131,072 of them.
+func TestLargeSchedulesAreFree(t *testing.T) {
+	for _, a := range []model.Algorithm{model.Ring, model.SimpleRing, model.Tree, model.NVLSTree, model.Hierarchical} {
+		s := must(allReduce(a, model.Simple, 16384, 8, 16, 1<<28))
+		assert.Less(t, testing.AllocsPerRun(10, func() { must(s.Task()) }), 10000., "%v: to make", a)
+		last := s.Workers() - 4
+		require.Positive(t, s.Worker(last).Steps)
+		assert.Zero(t, testing.AllocsPerRun(10, func() { s.Step(last, s.Worker(last).Steps-1) })-testing.AllocsPerRun(10, func() { s.Worker(last) }), "%v: for a step", a)
+	}
+}
+
+// One NVLink domain may have more GPUs than NVLS has heads.
 func TestLargeDomainsAreRight(t *testing.T) {
-	for _, a := range []model.Algorithm{model.Ring, model.Tree, model.NVLS} {
-		require.NoError(t, schedule.Verify(build(a, model.Simple, 1, 72, 2, 72*20011+1)), a.String())
+	for _, a := range []model.Algorithm{model.Ring, model.Tree, model.NVLS, model.OneShot, model.TwoShot} {
+		require.NoError(t, schedule.Verify(must(allReduce(a, model.Simple, 1, 72, 2, 72*2011+1))), a.String())
 	}
 }
 
 func TestRandomSchedulesAreRight(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a := rapid.SampledFrom(model.Algorithms()).Draw(t, "algorithm")
-		p := rapid.SampledFrom(a.Protocols()).Draw(t, "protocol")
-		nodes, perNode := rapid.IntRange(1, 6).Draw(t, "nodes"), rapid.IntRange(1, 9).Draw(t, "GPUs")
-		switch a {
-		case model.NVLS:
-			nodes, perNode = 1, max(perNode, 3)
-		case model.NVLSTree:
-			nodes, perNode = max(nodes, 2), max(perNode, 3)
+		task := schedule.Task{Datatype: rapid.SampledFrom([]model.Datatype{model.Float32, model.Int8, model.Float64}).Draw(t, "datatype")}
+		task.Algorithm = rapid.SampledFrom(model.Algorithms()).Draw(t, "algorithm")
+		task.Collective = rapid.SampledFrom(task.Algorithm.Collectives()).Draw(t, "collective")
+		task.Protocol = rapid.SampledFrom(task.Algorithm.Protocols()).Draw(t, "protocol")
+		task.Nodes = rapid.IntRange(1, 6).Draw(t, "nodes")
+		task.Ranks = task.Nodes * rapid.IntRange(1, 9).Draw(t, "GPUs")
+		if !possible(task) {
+			t.Skip("not on such machines")
 		}
-		channels := rapid.IntRange(1, 4).Draw(t, "channels")
-		count := rapid.OneOf(rapid.Int64Range(0, 70), rapid.Int64Range(0, 1<<22)).Draw(t, "count")
-		require.NoError(t, schedule.Verify(build(a, p, nodes, perNode, channels, count)))
+		task.Root = rapid.IntRange(0, task.Ranks-1).Draw(t, "root")
+		task.Channels = rapid.IntRange(1, 4).Draw(t, "channels")
+		task.Count = rapid.OneOf(rapid.Int64Range(0, 70), rapid.Int64Range(0, 1<<20)).Draw(t, "count")
+		require.NoError(t, schedule.Verify(must(task)))
 	})
 }
 
 // broken changes one thing about a schedule.
 type broken struct {
 	schedule.Schedule
-	step  func(w, i int, s *schedule.Step)
-	slots func(c int) int
+	step       func(w, i int, s *schedule.Step)
+	connection func(c int, described *schedule.Connection)
 }
 
 func (b broken) Step(w, i int) schedule.Step {
@@ -112,15 +179,15 @@ func (b broken) Step(w, i int) schedule.Step {
 
 func (b broken) Connection(c int) schedule.Connection {
 	described := b.Schedule.Connection(c)
-	if b.slots != nil {
-		described.Slots = b.slots(c)
+	if b.connection != nil {
+		b.connection(c, &described)
 	}
 	return described
 }
 
 // Whatever is wrong with a schedule, the verifier says where.
 func TestVerifierFindsFaults(t *testing.T) {
-	ring := build(model.Ring, model.LL, 1, 4, 1, 400)
+	ring := must(allReduce(model.Ring, model.LL, 1, 4, 1, 400))
 	at := func(w, i int, change func(*schedule.Step)) func(int, int, *schedule.Step) {
 		return func(worker, step int, s *schedule.Step) {
 			if worker == w && step == i {
@@ -142,7 +209,7 @@ func TestVerifierFindsFaults(t *testing.T) {
 			"rank 3, channel 0, ring worker, step 4 of 7: adds the data of rank 3 twice"},
 		"input forgotten": {broken{Schedule: ring, step: at(3, 1, func(s *schedule.Step) { s.Input = false })},
 			"rank 0, channel 0, ring worker, step 6 of 7: writes elements 100 to 200 of rank 0's output without the data of rank 3"},
-		"output twice": {broken{Schedule: build(model.Ring, model.Simple, 1, 1, 1, 1<<20), step: at(0, 1, func(s *schedule.Step) { s.Offset-- })},
+		"output twice": {broken{Schedule: must(allReduce(model.Ring, model.Simple, 1, 1, 1, 1<<20)), step: at(0, 1, func(s *schedule.Step) { s.Offset-- })},
 			"rank 0, channel 0, ring worker, step 1 of 4: writes element 262143 of rank 0's output a second time"},
 		"output forgotten": {broken{Schedule: ring, step: at(0, 4, func(s *schedule.Step) { s.Output = false })},
 			"rank 0: nobody writes elements 300 to 400 of the output"},
@@ -150,9 +217,19 @@ func TestVerifierFindsFaults(t *testing.T) {
 			"rank 0, channel 0, ring worker, step 1 of 7: elements 200 to 1300 are out of bounds"},
 		"unknown port": {broken{Schedule: ring, step: at(0, 1, func(s *schedule.Step) { s.Send = schedule.Port(1) })},
 			"rank 0, channel 0, ring worker, step 1 of 7: uses ports {0 1} in and {1 2} out, and has 1 and 1"},
-		"no credit": {broken{Schedule: ring, slots: func(c int) int { return min(c, 1) }},
+		"too large an item": {broken{Schedule: ring, connection: func(_ int, c *schedule.Connection) { c.Room = 99 }},
+			"rank 0, channel 0, ring worker, step 0 of 7: puts 100 elements where there is room for 99"},
+		"not in the input": {broken{Schedule: must(of(model.Ring, model.LL, model.Broadcast)), step: at(1, 0, func(s *schedule.Step) { s.Input = true })},
+			"rank 1, channel 0, ring worker, step 0 of 1: elements 0 to 100 are not in the rank's input"},
+		"in place, and read by others": {inPlace{must(allReduce(model.OneShot, model.Simple, 1, 3, 1, 100))},
+			"may read elements 0 to 100 of rank 0's buffer after they are written, in place"},
+		"no barrier at the end": {broken{Schedule: must(of(model.OneShot, model.Simple, model.Broadcast)), connection: func(_ int, c *schedule.Connection) { c.Slots = 2 }},
+			"may read rank 0's input after the rank returns"},
+		"no barrier at the start": {rude{},
+			"rank 0, channel 0, ring worker, step 0 of 1: may write to rank 1's output before the rank begins"},
+		"no credit": {broken{Schedule: ring, connection: func(c int, described *schedule.Connection) { described.Slots = min(c, 1) }},
 			"rank 0, channel 0, ring worker, step 0 of 7: waits for ever: deadlock"},
-		"one credit too few": {broken{Schedule: exchange{}, slots: func(int) int { return 1 }},
+		"one credit too few": {broken{Schedule: exchange{}, connection: func(_ int, c *schedule.Connection) { c.Slots = 1 }},
 			"rank 0, channel 0, ring worker, step 1 of 4: waits for ever: deadlock"},
 	} {
 		err := schedule.Verify(c.s)
@@ -160,6 +237,40 @@ func TestVerifierFindsFaults(t *testing.T) {
 		assert.Contains(t, err.Error(), c.want, name)
 	}
 	require.NoError(t, schedule.Verify(exchange{}))
+}
+
+// of is a call of 100 elements on three ranks.
+func of(a model.Algorithm, p model.Protocol, c model.Collective) schedule.Task {
+	t := allReduce(a, p, 1, 3, 1, 100)
+	t.Collective = c
+	return t
+}
+
+// inPlace claims that a schedule is right in place.
+type inPlace struct{ schedule.Schedule }
+
+func (s inPlace) Task() schedule.Task {
+	t := s.Schedule.Task()
+	t.InPlace = true
+	return t
+}
+
+// rude is a Broadcast whose root writes to the other rank's output unasked.
+type rude struct{}
+
+func (rude) Task() schedule.Task {
+	return schedule.Task{Collective: model.Broadcast, Ranks: 2, Count: 1, InPlace: true}
+}
+func (rude) Workers() int     { return 2 }
+func (rude) Connections() int { return 1 }
+func (rude) Worker(w int) schedule.Worker {
+	return [...]schedule.Worker{{Steps: 1, Out: []int{0}}, {Rank: 1, Steps: 1, In: []int{0}}}[w]
+}
+func (rude) Connection(int) schedule.Connection {
+	return schedule.Connection{From: []int{0}, To: []int{1}, Slots: 1, Room: 1, Storage: schedule.InOutput}
+}
+func (rude) Step(w, _ int) schedule.Step {
+	return [...]schedule.Step{{Send: schedule.Port(0), Input: true, Count: 1}, {Recv: schedule.Port(0), Output: true, Count: 1}}[w]
 }
 
 // exchange is the AllReduce of two ranks that send both halves before they
@@ -183,38 +294,81 @@ func (exchange) Step(_, i int) schedule.Step {
 	return schedule.Step{Recv: schedule.Port(0), Input: true, Output: true, Offset: int64(i - 2), Count: 1}
 }
 
-// Two ranks share 16 elements in chunks of 8, the case that texts on NCCL work
-// by hand: each chunk is reduced by one rank and handed back by it.
+// Two ranks share 16 elements in chunks of 8, the case that texts on NCCL work by
+// hand: each chunk is reduced by one rank and handed back by it. Rank 0 has A0 to
+// A15, rank 1 has B0 to B15.
 func ExampleRing() {
-	s := build(model.Ring, model.LL, 1, 2, 1, 16)
-	for rank := range 2 {
-		for i := range s.Worker(rank).Steps {
+	s := must(allReduce(model.Ring, model.LL, 1, 2, 1, 16))
+	type item = [2]bool // whose data it holds
+	var fifo, output [2][]item
+	for rank := range output {
+		output[rank] = make([]item, 2) // by chunk
+	}
+	text := func(chunk int, i item) string {
+		names := []string{}
+		for rank, name := range "AB" {
+			if i[rank] {
+				names = append(names, fmt.Sprintf("%c%d…%c%d", name, 8*chunk, name, 8*chunk+7))
+			}
+		}
+		return cmp.Or(strings.Join(names, " + "), "-")
+	}
+	for i := range s.Worker(0).Steps {
+		for rank := range 2 {
 			step := s.Step(rank, i)
-			fmt.Printf("rank %d: elements %2d to %2d  recv %v input %-5v send %v output %v\n",
-				rank, step.Offset, step.Offset+step.Count, step.Recv.Len(), step.Input, step.Send.Len(), step.Output)
+			chunk := int(step.Offset) / 8
+			value, did := item{}, []string{}
+			if step.Recv.Len() > 0 {
+				value, fifo[1-rank] = fifo[1-rank][0], fifo[1-rank][1:]
+				did = append(did, "recv")
+			}
+			if step.Input {
+				value[rank] = true
+				if len(did) > 0 {
+					did = append(did, "reduce")
+				}
+			}
+			if step.Output {
+				output[rank][chunk] = value
+				did = append(did, "copy")
+			}
+			if step.Send.Len() > 0 {
+				fifo[rank] = append(fifo[rank], value)
+				did = append(did, "send")
+			}
+			fmt.Printf("step %d, rank %d: %-21s %-20s output: %s, %s\n", i, rank, strings.Join(did, " "), text(chunk, value), text(0, output[rank][0]), text(1, output[rank][1]))
 		}
 	}
 	// Output:
-	// rank 0: elements  8 to 16  recv 0 input true  send 1 output false
-	// rank 0: elements  0 to  8  recv 1 input true  send 1 output true
-	// rank 0: elements  8 to 16  recv 1 input false send 0 output true
-	// rank 1: elements  0 to  8  recv 0 input true  send 1 output false
-	// rank 1: elements  8 to 16  recv 1 input true  send 1 output true
-	// rank 1: elements  0 to  8  recv 1 input false send 0 output true
+	// step 0, rank 0: send                  A8…A15               output: -, -
+	// step 0, rank 1: send                  B0…B7                output: -, -
+	// step 1, rank 0: recv reduce copy send A0…A7 + B0…B7        output: A0…A7 + B0…B7, -
+	// step 1, rank 1: recv reduce copy send A8…A15 + B8…B15      output: -, A8…A15 + B8…B15
+	// step 2, rank 0: recv copy             A8…A15 + B8…B15      output: A0…A7 + B0…B7, A8…A15 + B8…B15
+	// step 2, rank 1: recv copy             A0…A7 + B0…B7        output: A0…A7 + B0…B7, A8…A15 + B8…B15
 }
 
-// A ring moves 2(n-1)/n of the data over every link, whatever its size.
-func TestRingMovesItsShare(t *testing.T) {
-	const count = 64 << 20
-	s := build(model.Ring, model.Simple, 2, 8, 4, count)
-	for w := range s.Workers() {
-		var sent int64
-		for i := range s.Worker(w).Steps {
-			if step := s.Step(w, i); step.Send.Len() > 0 {
-				sent += step.Count
-			}
+// Schedules move what their descriptions say, whatever the size: out of a rank
+// of n, in buffers.
+func TestTraffic(t *testing.T) {
+	const count, n = 1 << 20, 16
+	for a, want := range map[model.Algorithm]float64{
+		model.Ring: 2 * 15. / 16, model.RailRing: 2 * 15. / 16, model.TwoShot: 2 * 15. / 16, model.OneShot: 15,
+		model.SimpleRing: 2 * 15. / 16, model.Tree: 2 * 15. / 16,
+	} {
+		s := must(allReduce(a, model.Simple, 1, n, 4, count))
+		var total int64
+		for _, elements := range schedule.Traffic(s) {
+			total += elements
 		}
-		assert.InEpsilon(t, 2*15.0/16*count/4, sent, 1e-3)
+		assert.InEpsilon(t, want*n*count, total, 1e-3, a.String())
 	}
-	assert.Equal(t, 256*units.MiB, s.Task().Bytes())
+	s := must(allReduce(model.Hierarchical, model.Simple, 4, 4, 2, count))
+	var network int64
+	for c, elements := range schedule.Traffic(s) {
+		if s.Connection(c).OutNET >= 0 {
+			network += elements
+		}
+	}
+	assert.InEpsilon(t, 2*3./4/4*n*count, network, 1e-3, "of a fourth of the data, 2(N-1)/N leaves each rank's port")
 }

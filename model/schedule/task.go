@@ -103,6 +103,12 @@ func (b Buffer) Holds(offset, count int64) bool {
 // one returns the buffer that holds a single run of elements.
 func one(first, count int64) Buffer { return Buffer{first, count, max(1, count), 1} }
 
+// CanOverlap tells whether a rank's input and output may overlap so that elements
+// keep their place. What goes from rank to rank never returns to its own.
+func (t Task) CanOverlap() bool {
+	return t.Collective != model.AllToAll && t.Collective != model.SendRecv && t.Collective != model.Exchange
+}
+
 // Input tells which elements a rank has at the start.
 func (t Task) Input(rank int) Buffer {
 	r, n := int64(rank), int64(t.Ranks)

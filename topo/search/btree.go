@@ -5,7 +5,10 @@ import "math/bits"
 // Position is the place of a node in a tree.
 type Position struct {
 	// Up is the parent, or -1 at the root.
-	Up       int
+	Up int
+	// Second says that the node is the second of its parent's children, as the
+	// only child of the root is.
+	Second   bool
 	down     [3]int
 	children int
 }
@@ -16,6 +19,15 @@ func (p *Position) Down() []int { return p.down[:p.children] }
 func (p *Position) add(child int) {
 	p.down[p.children] = child
 	p.children++
+}
+
+// halves returns the first and the second child, or -1.
+func (p *Position) halves() (first, second int) {
+	down := append(p.Down(), -1, -1)
+	if p.Up < 0 {
+		return -1, down[0]
+	}
+	return down[0], down[1]
 }
 
 // Btree places x among the n nodes of the binary tree rooted at 0, in which
@@ -34,6 +46,7 @@ func Btree(n, x int) Position {
 	if p.Up >= n {
 		p.Up = x &^ bit
 	}
+	p.Second = x > p.Up
 	if bit > 1 {
 		p.add(x - bit/2)
 		for step := bit / 2; step > 0; step /= 2 {

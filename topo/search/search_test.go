@@ -1,12 +1,9 @@
 package search_test
 
 import (
-	"bufio"
 	"fmt"
 	"math/bits"
 	"os"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -14,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"tutti/model/units"
 	"tutti/topo"
 	"tutti/topo/search"
 )
@@ -27,100 +23,26 @@ func cluster(t testing.TB, machine string, nodes, gpus int) *topo.Cluster {
 	return c
 }
 
-// The graphs of these machines are NCCL's own, channel by channel: count,
-// rates, path types, crossNic, order of GPUs and ports. (The tree pattern of a
-// single machine is not compared beyond the chain.)
-func TestGraphsAreNCCLs(t *testing.T) {
-	f, err := os.Open("testdata/nccl-2.28.3.txt")
+// The search and the connection of these machines are NCCL's own, line by line.
+func TestGolden(t *testing.T) {
+	text, err := os.ReadFile("testdata/golden.txt")
 	require.NoError(t, err)
-	defer f.Close()
-	var c *topo.Cluster
-	var block string
-	compared := 0
-	want := []string{}
-	flush := func() {
-		if len(want) == 0 {
-			return
-		}
-		kind, _, _ := strings.Cut(want[0], " ")
-		var g search.Graph
-		var err error
-		switch kind {
-		case "RING":
-			g = search.Ring(c)
-		case "TREE":
-			g = search.Tree(c)
-		case "NVLS":
-			g, err = search.NVLS(c)
+	blocks := strings.Split(string(text), "=== ")[1:]
+	for _, block := range blocks {
+		header, want, _ := strings.Cut(block, "\n")
+		t.Run(header, func(t *testing.T) {
+			var file string
+			var nodes, nvls, collnet int
+			_, err := fmt.Sscanf(header, "xml/%s nodes=%d nvls=%d collnet=%d", &file, &nodes, &nvls, &collnet)
 			require.NoError(t, err)
-		}
-		assert.Equal(t, want, describe(kind, g), block)
-		compared++
-		want = nil
+			c := cluster(t, "testdata/"+file, nodes, 0)
+			g := search.Find(c, search.Options{NoNVLS: nvls == 0, CollNet: collnet == 1})
+			var got strings.Builder
+			require.NoError(t, search.WriteNCCL(&got, c, g, false))
+			assert.Equal(t, want, got.String())
+		})
 	}
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		line := strings.TrimRight(lines.Text(), " ")
-		switch {
-		case strings.HasPrefix(line, "==="):
-			flush()
-			var machine string
-			var nodes int
-			_, err := fmt.Sscanf(line, "=== %s nodes=%d", &machine, &nodes)
-			require.NoError(t, err)
-			block, c = line, cluster(t, "testdata/"+machine, nodes, 0)
-		case strings.Contains(line, "Pattern"):
-			flush()
-			line, _, _ = strings.Cut(line, ", sameChannels")
-			want = []string{strings.Join(strings.Fields(line), " ")}
-		case strings.HasPrefix(line, "CHANNELS"):
-			flush()
-			var coll int
-			_, err := fmt.Sscanf(line, "CHANNELS coll %d", &coll)
-			require.NoError(t, err)
-			assert.Equal(t, coll, search.NewRings(c, search.Ring(c)).Channels(), block)
-			assert.Equal(t, coll, search.NewTrees(c, search.Tree(c)).Channels(), block)
-		case strings.HasPrefix(line, "TREE0"):
-			trees := search.NewTrees(c, search.Tree(c))
-			half := trees.Channels() / 2
-			got := fmt.Sprintf("TREE0 up/down ch0: %s  ch%d: %s", position(trees.At(0, 0)), half, position(trees.At(half, 0)))
-			assert.Equal(t, line, got, block)
-		case strings.Contains(line, " : "):
-			want = append(want, strings.TrimSpace(line))
-		}
-	}
-	flush()
-	assert.Equal(t, 3*3*3+2*2, compared)
-}
-
-// describe writes a graph as NCCL logs it, the bus ids being those of the
-// machine that NCCL was run on: 10000 for the first GPU, and so on.
-func describe(kind string, g search.Graph) []string {
-	cross := 0
-	if g.CrossNic {
-		cross = 2
-	}
-	out := []string{fmt.Sprintf("%s Pattern %d, crossNic %d, nChannels %d, bw %f/%f, type %s/%s", kind, g.Pattern, cross, len(g.Channels),
-		float64(g.BwIntra/units.GBps), float64(g.BwInter/units.GBps), g.TypeIntra, g.TypeInter)}
-	for i, ch := range g.Channels {
-		var words []string
-		if ch.In >= 0 {
-			words = append(words, "NET/0-"+strconv.Itoa(ch.In))
-		}
-		for _, gpu := range ch.GPUs {
-			words = append(words, fmt.Sprintf("GPU/0-%d", 10000*(gpu+1)))
-		}
-		if ch.Out >= 0 {
-			words = append(words, "NET/0-"+strconv.Itoa(ch.Out))
-		}
-		out = append(out, fmt.Sprintf("%d : %s", i, strings.Join(words, " ")))
-	}
-	return out
-}
-
-// position writes a place in a tree as NCCL does: up -> three children.
-func position(p search.Position) string {
-	down := append(slices.Clone(p.Down()), -1, -1, -1)
-	return fmt.Sprintf("%d -> %d/%d/%d", p.Up, down[0], down[1], down[2])
+	assert.Equal(t, 22, len(blocks))
 }
 
 // For every number of nodes both trees span all of them, agree on who is whose
@@ -222,4 +144,16 @@ func clusterOf(t *rapid.T) *topo.Cluster {
 func TestNVLSRefuses(t *testing.T) {
 	_, err := search.NVLS(cluster(t, "h200x4", 1, 2))
 	assert.EqualError(t, err, "NVLS needs three GPUs or more on a machine, and 2 take part")
+}
+
+// The machine of 8 GPUs and 8 NICs takes less than 20 ms.
+func BenchmarkFind(b *testing.B) {
+	for _, nodes := range []int{1, 2} {
+		c := cluster(b, "testdata/h100x8.xml", nodes, 0)
+		b.Run(fmt.Sprintf("h100x8/nodes=%d", nodes), func(b *testing.B) {
+			for b.Loop() {
+				search.All(c)
+			}
+		})
+	}
 }

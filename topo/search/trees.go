@@ -4,11 +4,25 @@ import "tutti/topo"
 
 // Trees connects the tree channels of all machines: a chain inside each, and a
 // double binary tree over them, tree 0 on the first half of the channels and
-// tree 1 on the second.
+// tree 1 on the second (NCCL 2.28.3, connect.cc, connectTrees).
 type Trees struct{ chains }
 
 // NewTrees connects the graph's channels over the machines of c.
 func NewTrees(c *topo.Cluster, g Graph) *Trees { return &Trees{newChains(c, g)} }
+
+// joints returns the places in a machine's chain at which its parent, its first
+// and its second child join.
+func (t *Trees) joints() (parent, first, second int) {
+	next := min(1, t.k-1)
+	switch t.graph.Pattern {
+	case BalancedTree:
+		return 0, next, 0
+	case SplitTree:
+		return 0, next, next
+	default:
+		return 0, 0, 0
+	}
+}
 
 // At places a rank in the tree of a channel. The chain's next rank is the first
 // child, those on other machines follow.
@@ -24,14 +38,24 @@ func (t *Trees) At(channel, rank int) Position {
 	if i+1 < t.k {
 		p.add(node*t.k + order[i+1])
 	}
-	if i == 0 && t.nodes > 1 {
-		between := DoubleBtree(channel/len(t.graph.Channels)%2, t.nodes, node)
-		if between.Up >= 0 {
-			p.Up = between.Up*t.k + order[0]
+	parent, first, second := t.joints()
+	if t.nodes == 1 || i > max(parent, first, second) {
+		return p
+	}
+	between := DoubleBtree(channel/len(t.graph.Channels)%2, t.nodes, node)
+	if i == parent && between.Up >= 0 {
+		joint := first
+		if between.Second {
+			joint = second
 		}
-		for _, child := range between.Down() {
-			p.add(child*t.k + order[0])
-		}
+		p.Up = between.Up*t.k + order[joint]
+	}
+	down1, down2 := between.halves()
+	if i == first && down1 >= 0 {
+		p.add(down1*t.k + order[parent])
+	}
+	if i == second && down2 >= 0 {
+		p.add(down2*t.k + order[parent])
 	}
 	return p
 }

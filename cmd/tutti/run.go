@@ -1,0 +1,412 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tutti/backend"
+	"tutti/backend/host"
+	"tutti/experiments/rows"
+	"tutti/experiments/sweep"
+	"tutti/model"
+	"tutti/model/schedule"
+	"tutti/model/schedule/file"
+	"tutti/model/units"
+	"tutti/topo"
+	"tutti/topo/search"
+)
+
+// runFlags are the flags of tutti run, as they were given.
+type runFlags struct {
+	clusterFlags
+	sizes                     sizeFlags
+	backend, collective       string
+	algorithms, protocols     []string
+	datatype, op, root        string
+	channels                  int
+	iterations, warmup, check int
+	timeout                   int
+	seed                      uint64
+	file                      string
+	memory, csv, json, quiet  bool
+}
+
+func newRun() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "Run a collective on real data, check it, and print time and bandwidth by size",
+		Long: `Run a collective on real data, out of place and in place, compare every element of
+every rank with a reference, and print nccl-tests' table, with the algorithm,
+protocol and channels at the end of each line. The exit code is 1 if an element is
+wrong.
+
+The host backend runs the schedules that NCCL would run on the machine that is
+named, with a goroutine for each core and the memory of this computer; its times
+are this computer's, not the machine's. It is the default where no GPU is found.`,
+		Example: `  tutti run
+  tutti run --algo ring,tree,nvls -b 8 -e 64M -f 4 -d all -o all
+  tutti run --coll allgather --nodes 2 --gpus 4 --algo pat --sizes 1M,1G -n 5
+  tutti run --schedule schedule.json`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
+	}
+	f.clusterFlags.register(c)
+	f.sizes.registerWith(c, "1K", "32M")
+	flags := c.Flags()
+	flags.StringVar(&f.backend, "backend", "auto", "host, or auto: the GPUs of this host if there are any")
+	flags.StringVar(&f.collective, "coll", model.AllReduce.String(), "the collective")
+	flags.StringSliceVar(&f.algorithms, "algo", []string{"auto"}, "algorithms; all that do the collective; or auto, as tuning decides for each size")
+	flags.StringSliceVar(&f.protocols, "proto", []string{"auto"}, "ll, ll128, simple; all; or auto, as tuning decides for each size")
+	flags.IntVar(&f.channels, "channels", 0, "number of channels (default as NCCL chooses)")
+	flags.StringVarP(&f.datatype, "datatype", "d", model.Float32.String(), "type of the elements: float, half, bfloat16, int32, …; or all")
+	flags.StringVarP(&f.op, "op", "o", model.Sum.String(), "operation: sum, prod, min, max, avg; or all")
+	flags.StringVarP(&f.root, "root", "r", "0", "rank that broadcast starts from and reduce ends at; or all")
+	flags.IntVarP(&f.iterations, "iters", "n", 20, "calls that are timed")
+	flags.IntVarP(&f.warmup, "warmup_iters", "w", 1, "calls before these")
+	flags.IntVarP(&f.check, "check", "c", 1, "1 to compare results with a reference, 0 not to")
+	flags.IntVarP(&f.timeout, "timeout", "T", 0, "seconds after which a size is given up; 0 for never")
+	flags.Uint64Var(&f.seed, "seed", 0, "chooses the data")
+	flags.StringVar(&f.file, "schedule", "", "run the schedule of this FILE.json, as tutti schedule export writes it")
+	flags.BoolVar(&f.memory, "memory", false, "also print the rate at which the largest size used memory, beside that of a plain copy-and-add")
+	flags.BoolVar(&f.csv, "csv", false, "write CSV instead of the table")
+	flags.BoolVar(&f.json, "json", false, "write JSON instead of the table")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress and no notes")
+	complete(c, "backend", []string{"auto", "host"})
+	complete(c, "algo", append([]string{"all", "auto"}, names(model.Algorithms())...))
+	complete(c, "proto", append([]string{"all", "auto"}, names(model.Protocols())...))
+	return c
+}
+
+// trial is a call to measure: of a size out of place, or in place.
+type trial struct {
+	size units.Bytes
+	// make returns the schedule.
+	make func(inPlace bool) (schedule.Schedule, error)
+}
+
+func (f *runFlags) run(c *cobra.Command) error {
+	if err := f.checkNumbers(c); err != nil {
+		return usage(err)
+	}
+	stderr := c.ErrOrStderr()
+	if f.quiet {
+		stderr = io.Discard
+	}
+	executor, err := f.open(stderr)
+	if err != nil {
+		return err
+	}
+	machine, trials, notes, err := f.trials(c)
+	if err != nil {
+		return err
+	}
+	for _, note := range notes {
+		fmt.Fprintf(stderr, "left out: %s\n", note)
+	}
+	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt)
+	defer stop()
+	out := &runTable{to: c.OutOrStdout(), check: f.check == 1}
+	if f.csv || f.json {
+		out.to = io.Discard
+	}
+	return f.measure(ctx, c, executor, machine, trials, out, stderr)
+}
+
+// checkNumbers fails for numbers out of their range.
+func (f *runFlags) checkNumbers(c *cobra.Command) error {
+	if err := exclusive(c, "csv", "json"); err != nil {
+		return err
+	}
+	for _, flag := range []string{"machine", "nodes", "gpus", "coll", "algo", "proto", "channels", "datatype", "op", "root", "minbytes", "maxbytes", "stepfactor", "stepbytes", "sizes"} {
+		if err := exclusive(c, "schedule", flag); err != nil {
+			return err
+		}
+	}
+	switch {
+	case f.iterations < 1:
+		return fmt.Errorf("-n %d: want at least 1", f.iterations)
+	case f.warmup < 0:
+		return fmt.Errorf("-w %d: want 0 or more", f.warmup)
+	case f.check != 0 && f.check != 1:
+		return fmt.Errorf("-c %d: want 0 or 1", f.check)
+	case f.timeout < 0:
+		return fmt.Errorf("-T %d: want a number of seconds, or 0 for no limit", f.timeout)
+	case f.channels < 0 || f.channels > search.MaxChannels:
+		return fmt.Errorf("--channels %d: want 1 to %d, or 0 for NCCL's choice", f.channels, search.MaxChannels)
+	}
+	return nil
+}
+
+// open returns the backend.
+func (f *runFlags) open(notes io.Writer) (backend.Backend, error) {
+	switch f.backend {
+	case "auto":
+		fmt.Fprintf(notes, "no GPU found: running on the cores and memory of this computer (--backend host)\n")
+		return host.New(0), nil
+	case "host":
+		return host.New(0), nil
+	default:
+		return nil, usage(fmt.Errorf("--backend %s: want host or auto", f.backend))
+	}
+}
+
+// trials lists what to measure, in the order of nccl-tests: by datatype,
+// operation and root, and there by algorithm, protocol and size. What the cluster
+// cannot run is left out with a note.
+func (f *runFlags) trials(c *cobra.Command) (machine string, trials []trial, notes []string, err error) {
+	if f.file != "" {
+		s, err := file.Read(f.file)
+		if err == nil {
+			err = schedule.Verify(s)
+		}
+		if err != nil {
+			return "", nil, nil, fmt.Errorf("--schedule %s: %w", f.file, err)
+		}
+		t := s.Task()
+		return filepath.Base(f.file), []trial{{t.Bytes(), func(inPlace bool) (schedule.Schedule, error) {
+			if inPlace != t.InPlace {
+				return nil, errNotInPlace
+			}
+			return s, nil
+		}}}, nil, nil
+	}
+	tasks, err := f.tasks()
+	if err != nil {
+		return "", nil, nil, usage(err)
+	}
+	cluster, err := f.cluster()
+	if err != nil {
+		return "", nil, nil, err
+	}
+	roots, err := f.roots(tasks[0].Collective, cluster)
+	if err != nil {
+		return "", nil, nil, usage(err)
+	}
+	maker := sweep.NewMaker(cluster)
+	for _, t := range tasks {
+		sizes, err := f.sizes.sizes(c, t.Datatype)
+		if err != nil {
+			return "", nil, nil, usage(err)
+		}
+		for _, root := range roots {
+			t.Root = root
+			for _, size := range sizes {
+				if _, err := maker.Schedule(t, size); err != nil {
+					if note := err.Error(); !slices.Contains(notes, note) {
+						notes = append(notes, note)
+					}
+					continue
+				}
+				trials = append(trials, trial{size, func(inPlace bool) (schedule.Schedule, error) {
+					if inPlace && !t.CanOverlap() {
+						return nil, errNotInPlace
+					}
+					t.InPlace = inPlace
+					return maker.Schedule(t, size)
+				}})
+			}
+		}
+	}
+	if len(trials) == 0 {
+		return "", nil, nil, usage(fmt.Errorf("nothing to run on %d x %s: %s", cluster.Nodes, cluster.Machine.Name, strings.Join(notes, "; ")))
+	}
+	if slices.Contains(f.algorithms, "all") {
+		notes = nil // all that can run were asked for
+	}
+	return cluster.Machine.Name, trials, notes, nil
+}
+
+// errNotInPlace says that a call has one form only.
+var errNotInPlace = errors.New("no such form")
+
+// tasks lists the combinations of datatype, operation, algorithm and protocol.
+func (f *runFlags) tasks() (tasks []schedule.Task, err error) {
+	collective, err := model.ParseCollective(f.collective)
+	if err != nil {
+		return nil, fmt.Errorf("--coll: %w", err)
+	}
+	datatypes, err := oneOrAll(f.datatype, model.ParseDatatype, model.Datatypes())
+	if err != nil {
+		return nil, fmt.Errorf("-d: %w", err)
+	}
+	ops, err := oneOrAll(f.op, model.ParseRedop, model.Redops())
+	if err != nil {
+		return nil, fmt.Errorf("-o: %w", err)
+	}
+	if !collective.Reduces() {
+		ops = ops[:1]
+	}
+	algorithms, err := choices(f.algorithms, model.Algorithms(), model.ParseAlgorithm)
+	if err != nil {
+		return nil, fmt.Errorf("--algo: %w", err)
+	}
+	protocols, err := choices(f.protocols, model.Protocols(), model.ParseProtocol)
+	if err != nil {
+		return nil, fmt.Errorf("--proto: %w", err)
+	}
+	if algorithms == nil {
+		algorithms = []model.Algorithm{sweep.Auto}
+	}
+	if protocols == nil {
+		protocols = []model.Protocol{sweep.Auto}
+	}
+	for _, d := range datatypes {
+		for _, o := range ops {
+			for _, a := range algorithms {
+				for _, p := range protocols {
+					tasks = append(tasks, schedule.Task{Collective: collective, Datatype: d, Redop: o, Algorithm: a, Protocol: p, Channels: f.channels})
+				}
+			}
+		}
+	}
+	return tasks, nil
+}
+
+// oneOrAll reads a name, or all.
+func oneOrAll[T any](word string, parse func(string) (T, error), all []T) ([]T, error) {
+	if word == "all" {
+		return all, nil
+	}
+	v, err := parse(word)
+	if err != nil {
+		return nil, fmt.Errorf("%w, or all", err)
+	}
+	return []T{v}, nil
+}
+
+// roots lists the ranks that are to be the root.
+func (f *runFlags) roots(c model.Collective, cluster *topo.Cluster) (roots []int, err error) {
+	if f.root == "all" {
+		if !c.Rooted() {
+			return []int{0}, nil
+		}
+		for rank := range cluster.Ranks() {
+			roots = append(roots, rank)
+		}
+		return roots, nil
+	}
+	root, err := strconv.Atoi(f.root)
+	if err != nil || root < 0 || root >= cluster.Ranks() {
+		return nil, fmt.Errorf("-r %s: want a rank, 0 to %d, or all", f.root, cluster.Ranks()-1)
+	}
+	return []int{root}, nil
+}
+
+// measure goes through the trials and prints what comes out.
+func (f *runFlags) measure(ctx context.Context, c *cobra.Command, executor backend.Backend, machine string, trials []trial, table *runTable, stderr io.Writer) error {
+	bar := newProgress(stderr, 2*len(trials))
+	defer bar.end()
+	var results []rows.Row
+	var largest units.Bytes
+	var rate units.Rate
+	for i, trial := range trials {
+		var forms [2]*rows.Row // out of place, in place
+		var last schedule.Schedule
+		for form := range forms {
+			s, err := trial.make(form == 1)
+			if errors.Is(err, errNotInPlace) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			t := s.Task()
+			bar.step(fmt.Sprintf("%v %v over %v, %v of %v", t.Collective, t.Algorithm, t.Protocol, t.Bytes(), t.Datatype))
+			row, used, err := f.once(ctx, executor, s)
+			if err != nil {
+				return fmt.Errorf("%v %v over %v on %d ranks, %v: %w", t.Collective, t.Algorithm, t.Protocol, t.Ranks, t.Bytes(), err)
+			}
+			row.Machine = machine
+			if form == 0 && trial.size >= largest {
+				largest, rate = trial.size, used
+			}
+			results = append(results, row)
+			forms[form], last = &row, s
+		}
+		bar.end()
+		if i == 0 {
+			table.header(executor.Name(), machine, last.Task(), f)
+		}
+		table.row(last.Task(), forms)
+	}
+	table.footer(results)
+	if f.memory {
+		plain := host.CopyAndAdd(min(max(largest, 64*units.MiB), units.GiB))
+		table.printf("# Memory rate at %v  : %v, of %v by a plain copy-and-add on %d cores\n", largest, rate, plain, runtime.GOMAXPROCS(0))
+	}
+	if err := f.print(c.OutOrStdout(), results); err != nil {
+		return err
+	}
+	if table.err != nil {
+		return fmt.Errorf("writing the results: %w", table.err)
+	}
+	if wrong := countWrong(results); wrong > 0 {
+		return fmt.Errorf("%d elements are wrong (see #wrong)", wrong)
+	}
+	return nil
+}
+
+// print writes the rows, if in another form than the table's.
+func (f *runFlags) print(to io.Writer, results []rows.Row) error {
+	write := rows.WriteCSV
+	switch {
+	case f.json:
+		write = rows.WriteJSON
+	case !f.csv:
+		return nil
+	}
+	var text bytes.Buffer
+	if err := write(&text, results); err != nil {
+		return err
+	}
+	if _, err := text.WriteTo(to); err != nil {
+		return fmt.Errorf("writing the results: %w", err)
+	}
+	return nil
+}
+
+// once measures a schedule; used is the rate at which it read and wrote memory,
+// where the backend knows it.
+func (f *runFlags) once(ctx context.Context, executor backend.Backend, s schedule.Schedule) (row rows.Row, used units.Rate, err error) {
+	if f.timeout > 0 {
+		var stop context.CancelFunc
+		limit := time.Duration(f.timeout) * time.Second
+		ctx, stop = context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %v (-T)", limit))
+		defer stop()
+	}
+	e, err := executor.Prepare(s)
+	if err != nil {
+		return row, 0, err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	t := s.Task()
+	m, err := backend.Measure(ctx, e, t, backend.Method{Warmup: f.warmup, Iterations: f.iterations, Check: f.check == 1, Seed: f.seed})
+	if err != nil {
+		return row, 0, err
+	}
+	row = rows.Row{
+		Source: executor.Name(), Collective: t.Collective, Algorithm: t.Algorithm, Protocol: t.Protocol, Nodes: t.Nodes, Ranks: t.Ranks,
+		Channels: t.Channels, Datatype: t.Datatype, Redop: t.Redop, Bytes: t.Bytes(), Time: m.Time, InPlace: t.InPlace,
+	}
+	if f.check == 1 {
+		row.Wrong = &m.Wrong
+	}
+	if meter, ok := e.(interface{ Moved() units.Bytes }); ok {
+		used = meter.Moved().Over(m.Time)
+	}
+	return row, used, nil
+}

@@ -1,0 +1,170 @@
+package search
+
+import (
+	"errors"
+	"fmt"
+
+	"tutti/model/units"
+	"tutti/topo"
+)
+
+// Pattern tells what the order of a channel's GPUs means, with NCCL's numbers.
+type Pattern int
+
+// The patterns.
+const (
+	BalancedTree  Pattern = 1 // a chain; one child joins at the first GPU, one at the second
+	SplitTree     Pattern = 2 // a chain; the parent joins at the first GPU, both children at the second
+	TreePattern   Pattern = 3 // a chain; parent and children all join at the first GPU
+	RingPattern   Pattern = 4
+	NVLSPattern   Pattern = 5 // the first GPU heads a share of the data
+	CollNetDirect Pattern = 6 // the first GPU heads a share, which the others send it
+)
+
+// tree says that the pattern is a chain that is part of a tree.
+func (p Pattern) tree() bool { return p == BalancedTree || p == SplitTree || p == TreePattern }
+
+// Channel is what one channel looks like on one machine.
+type Channel struct {
+	// GPUs is the order, as indexes among the machine's GPUs.
+	GPUs []int
+	// In and Out are the NETs by which the channel enters at the first GPU and
+	// leaves at the last (rings) or the first (trees, heads), or -1 within one
+	// machine.
+	In, Out int
+}
+
+// Graph is what the search found for one pattern.
+type Graph struct {
+	Pattern  Pattern
+	Channels []Channel
+	// BwIntra and BwInter are what each channel gets within a machine and
+	// between machines.
+	BwIntra, BwInter units.Rate
+	// LatencyInter is what the NETs in use add to a message.
+	LatencyInter units.Time
+	// TypeIntra and TypeInter are the worst paths used between GPUs and from a
+	// GPU to its NET.
+	TypeIntra, TypeInter topo.PathType
+	// CrossNic is 0 where rings leave by the NET that they enter by, 1 where they
+	// need not, and 2 where they leave by that which the other ring of a pair
+	// enters by: every second machine then swaps its channels in pairs, so that
+	// they stay on the rails.
+	CrossNic int
+	// SameChannels says that every channel was to have the order of the first.
+	SameChannels bool
+	// Opposed says that the second ring of every pair passes the machines
+	// backwards (see [RailRings]).
+	Opposed bool
+}
+
+// Graphs are the graphs of a cluster that tuning and schedules start from.
+type Graphs struct {
+	Ring, Tree Graph
+	// CollNetChain and CollNetDirect have no channels unless they were asked for
+	// and the network can do collectives.
+	CollNetChain, CollNetDirect Graph
+	// NVLS has no channels where NVLSError says why there is no NVLS.
+	NVLS      Graph
+	NVLSError error
+}
+
+// Options say what to search for besides rings and trees.
+type Options struct {
+	// NoNVLS leaves NVLS out, as NCCL_NVLS_ENABLE=0 does.
+	NoNVLS bool
+	// CollNet looks for the graphs of collectives in the network, as
+	// NCCL_COLLNET_ENABLE=1 does.
+	CollNet bool
+	// Given are graphs to use in the place of a search (NCCL_GRAPH_FILE).
+	Given *Graphs
+}
+
+// Limits of NCCL 2.28.3 (src/include/device.h).
+const (
+	// MaxChannels is how many channels a communicator may have (MAXCHANNELS).
+	MaxChannels = 64
+	// maxHeads is how many GPUs of a machine NVLS has as heads
+	// (NCCL_MAX_NVLS_ARITY).
+	maxHeads = 32
+	// maxDirectHeads is how many of them CollNetDirect has
+	// (NCCL_MAX_DIRECT_ARITY, and the head itself).
+	maxDirectHeads = 8
+	// collNetNodes is how many machines CollNet takes (NCCL_COLLNET_NODE_THRESHOLD).
+	collNetNodes = 2
+)
+
+// All finds the rings, trees and NVLS heads of a cluster.
+func All(c *topo.Cluster) Graphs { return Find(c, Options{}) }
+
+// Find finds the graphs of a cluster in NCCL's order, since the count of ring
+// channels bounds that of the trees (NCCL 2.28.3, src/init.cc,
+// initTransportsRank). Machines are equal, so that what one of them finds is what
+// all agree on.
+func Find(c *topo.Cluster, o Options) Graphs {
+	s := newSpace(c)
+	g := Graphs{}
+	if o.Given != nil {
+		g = *o.Given
+	}
+	find := func(g *Graph, r request) {
+		if len(g.Channels) == 0 {
+			*g = s.find(r)
+		}
+	}
+	find(&g.Ring, request{pattern: RingPattern, min: 1, max: MaxChannels / 2})
+	rings := len(g.Ring.Channels)
+	find(&g.Tree, request{pattern: BalancedTree, min: rings, max: rings})
+	if o.CollNet && c.Nodes >= collNetNodes {
+		find(&g.CollNetChain, request{pattern: TreePattern, min: rings, max: rings, collNet: true})
+		find(&g.CollNetDirect, request{pattern: CollNetDirect, min: 1, max: MaxChannels, collNet: true})
+	} else {
+		g.CollNetChain, g.CollNetDirect = Graph{}, Graph{}
+	}
+	if g.NVLSError = noNVLS(c); o.NoNVLS {
+		g.NVLSError = errors.New("NVLS is switched off")
+	}
+	if g.NVLSError != nil {
+		g.NVLS = Graph{}
+		return g
+	}
+	find(&g.NVLS, request{pattern: NVLSPattern, min: 1, max: MaxChannels})
+	if len(g.NVLS.Channels) == 0 {
+		g.NVLSError = fmt.Errorf("NVLS finds no way through the NVSwitch of %s", c.Machine.Name)
+	}
+	return g
+}
+
+// Ring finds the ring channels.
+func Ring(c *topo.Cluster) Graph {
+	return newSpace(c).find(request{pattern: RingPattern, min: 1, max: MaxChannels / 2})
+}
+
+// Tree finds the chains that double binary trees are made of; it has as many
+// channels as the ring.
+func Tree(c *topo.Cluster) Graph { return Find(c, Options{NoNVLS: true}).Tree }
+
+// NVLS finds the heads: every GPU, up to 32, owns an equal share of the data,
+// which it reduces and multicasts through the switch. A head's NET is the one
+// near it.
+// It fails where NCCL 2.28.3 has no NVLS: without an NVSwitch, before Hopper,
+// and with fewer than three GPUs.
+func NVLS(c *topo.Cluster) (Graph, error) {
+	g := All(c)
+	return g.NVLS, g.NVLSError
+}
+
+// noNVLS says why a cluster has no NVLS, if so (NCCL 2.28.3, src/transport/nvls.cc,
+// ncclNvlsInit).
+func noNVLS(c *topo.Cluster) error {
+	m, k := c.Machine, c.RanksPerNode()
+	switch {
+	case m.NVS < 0:
+		return fmt.Errorf("NVLS needs an NVSwitch, and %s has none", m.Name)
+	case m.SM() < 90:
+		return fmt.Errorf("NVLS needs GPUs of compute capability 9.0 or higher, and %s has %d.%d", m.Name, m.SM()/10, m.SM()%10)
+	case k < 3:
+		return fmt.Errorf("NVLS needs three GPUs or more on a machine, and %d take part", k)
+	}
+	return nil
+}

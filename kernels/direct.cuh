@@ -60,22 +60,19 @@ template <class T, class Op, bool pull> DEVICE void direct(const Args &a) {
   Flags flags(a);
   const u32 step = (a.stripe + a.rounds - 1) / a.rounds;
 
-  // Copies the block's part of a round, of packs that begin at from and to.
-  auto copy = [&](const Quad *from, Quad *to, u32 begin, u32 end) {
-    ROLLED for (u32 i = begin + threadIdx.x; i < end; i += unroll * blockDim.x) {
-      Quad v[unroll];
-      UNROLLED for (int u = 0; u < unroll; u++)
-        if (i + u * blockDim.x < end) v[u] = load(from + i + u * blockDim.x);
-      UNROLLED for (int u = 0; u < unroll; u++)
-        if (i + u * blockDim.x < end) store(to + i + u * blockDim.x, v[u]);
-    }
-  };
-
   auto scatter = [&](u32 round) {
     ROLLED for (int k = 1; k < ranks(); k++) {
       const u32 all = a.chunkUnits(peer(k)), begin = a.stripeBegin() + round * step;
       const u32 end = lower(lower(begin + step, a.stripeBegin() + a.stripe), all);
-      copy(packs(a.input[rank()]) + a.chunkBegin(peer(k)), packs(a.region[peer(k)] + a.inbox) + u64(rank()) * a.capacity, begin, end);
+      const Quad *from = packs(a.input[rank()]) + a.chunkBegin(peer(k));
+      Quad *to = packs(a.region[peer(k)] + a.inbox) + u64(rank()) * a.capacity;
+      ROLLED for (u32 i = begin + threadIdx.x; i < end; i += unroll * blockDim.x) {
+        Quad v[unroll];
+        UNROLLED for (int u = 0; u < unroll; u++)
+          if (i + u * blockDim.x < end) v[u] = load(from + i + u * blockDim.x);
+        UNROLLED for (int u = 0; u < unroll; u++)
+          if (i + u * blockDim.x < end) store(to + i + u * blockDim.x, v[u]);
+      }
     }
   };
 
@@ -93,13 +90,9 @@ template <class T, class Op, bool pull> DEVICE void direct(const Args &a) {
       UNROLLED for (int r = 1; r < maxRanks; r++)
         if (r < ranks()) x.add(v[r].x), y.add(v[r].y);
       const Quad result = {x.finish(a.divisor), y.finish(a.divisor)};
-      store(packs(a.output[rank()]) + first + i, result);
-      store(packs(a.output[peer(1)]) + first + i, result);
+      UNROLLED for (int k = 0; k < maxRanks; k++)
+        if (k < ranks()) store(packs(a.output[peer(k)]) + first + i, result);
     }
-    // All ranks serve the peer that lies equally far on, which the links carry
-    // better than stores to all at once.
-    ROLLED for (int k = 2; k < ranks(); k++)
-      copy(packs(a.output[rank()]) + first, packs(a.output[peer(k)]) + first, begin, end);
   };
 
   ROLLED for (u32 round = 0; round < a.rounds; round++) {

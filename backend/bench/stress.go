@@ -22,7 +22,7 @@ func (b *Bench) Stress(d time.Duration, seed uint64) (calls int, err error) {
 	types := []model.Datatype{model.Float32, model.BFloat16, model.Float16, model.Float64, model.Int32, model.Int64}
 	ops := []model.Redop{model.Sum, model.Prod, model.Min, model.Max, model.Avg}
 	for end := time.Now().Add(d); time.Now().Before(end); {
-		if random.IntN(100) == 0 {
+		if random.IntN(40) == 0 {
 			if err := b.abandon(); err != nil {
 				return calls, err
 			}

@@ -18,17 +18,18 @@ import (
 
 // benchFlags are the flags of tutti bench, as they were given.
 type benchFlags struct {
-	gpus                        int
-	devices                     []int
-	datatypes                   []string
-	op                          string
-	sizes                       sizeFlags
-	nccl, inPlace, eager, probe bool
-	only                        []string
-	quiet                       bool
-	scratch                     int
-	maxBlocks                   int
-	timeout, stress             time.Duration
+	gpus                               int
+	devices                            []int
+	datatypes                          []string
+	op                                 string
+	sizes                              sizeFlags
+	nccl, inPlace, eager, probe, tuned bool
+	ranks                              int
+	only                               []string
+	quiet                              bool
+	scratch                            int
+	maxBlocks                          int
+	timeout, stress                    time.Duration
 }
 
 func newBench() *cobra.Command {
@@ -53,6 +54,7 @@ medians of CUDA graph replays. Writes CSV.`,
 	flags.BoolVar(&f.inPlace, "in-place", false, "reduce into the input")
 	flags.BoolVar(&f.probe, "probe", false, "measure what the wires carry instead: the sizes are those of each pair of GPUs")
 	flags.DurationVar(&f.stress, "stress", 0, "run random calls for this time instead, and check every result")
+	flags.BoolVar(&f.tuned, "tuned", false, "only the launch that is chosen for each size")
 	flags.BoolVar(&f.eager, "eager", false, "time the hybrid without CUDA graphs")
 	flags.StringSliceVar(&f.only, "only", nil, "run these algorithms only")
 	flags.IntVar(&f.scratch, "scratch", 512, "MiB of memory for what peers push, of each rank")
@@ -83,6 +85,7 @@ func (f *benchFlags) run(c *cobra.Command) error {
 			devices = append(devices, i)
 		}
 	}
+	f.ranks = len(devices)
 	var cases []bench.Case
 	o := bench.Options{GPUs: devices, Peer: f.nccl, Timeout: f.timeout, Eager: f.eager}
 	for _, name := range f.datatypes {
@@ -132,6 +135,9 @@ func (f *benchFlags) run(c *cobra.Command) error {
 
 // launches returns what to try at a size.
 func (f *benchFlags) launches(size units.Bytes) []cuda.Launch {
+	if f.tuned {
+		return []cuda.Launch{cuda.Choose(f.ranks, int64(size))}
+	}
 	return slices.DeleteFunc(bench.Launches(size, f.maxBlocks), func(l cuda.Launch) bool {
 		return len(f.only) > 0 && !slices.Contains(f.only, l.Algorithm.String())
 	})

@@ -9,10 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tutti/backend/live"
 	"tutti/model/units"
 	"tutti/topo"
 	"tutti/topo/smi"
 )
+
+// liveMachine names this host.
+const liveMachine = "live"
 
 // machineFlags are the flags that name one machine, and say what a matrix of
 // nvidia-smi does not say of it.
@@ -23,11 +27,11 @@ type machineFlags struct {
 
 func (f *machineFlags) register(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.machine, "machine", defaultMachine, "a built-in machine (tutti topo list), an NCCL topology FILE.xml, or the output of nvidia-smi topo -m in FILE.txt")
+	flags.StringVar(&f.machine, "machine", defaultMachine, "a built-in machine (tutti topo list), an NCCL topology FILE.xml, the output of nvidia-smi topo -m in FILE.txt, or live: this host")
 	flags.StringSliceVar(&f.nicRates, "nic-rate", nil, "FILE.txt: the NICs' rate, as in 400 Gb/s, or rates by name, as in mlx5_ib*=400,mlx5_eth*=25; others are left out")
 	flags.StringVar(&f.gpuKind, "gpu-kind", "", "FILE.txt: what the GPUs are: "+strings.Join(smi.GPUs(), ", ")+" (default after their NVLinks)")
 	flags.StringVar(&f.cpuKind, "cpu-kind", "", "FILE.txt: what the CPUs are: "+strings.Join(smi.CPUs(), ", ")+" (default what such GPUs come with)")
-	complete(c, "machine", topo.Machines())
+	complete(c, "machine", append(topo.Machines(), liveMachine))
 	complete(c, "gpu-kind", smi.GPUs())
 	complete(c, "cpu-kind", smi.CPUs())
 }
@@ -42,6 +46,10 @@ func (f *machineFlags) xml(c *cobra.Command) (text []byte, assumed []string, err
 		if c.Flags().Changed(flag) {
 			return nil, nil, usage(fmt.Errorf("--%s is for the output of nvidia-smi topo -m: want --machine FILE.txt", flag))
 		}
+	}
+	if f.machine == liveMachine {
+		text, err = live.XML()
+		return text, nil, err
 	}
 	text, err = topo.XML(f.machine)
 	if errors.As(err, new(topo.UnknownMachineError)) {
@@ -101,4 +109,12 @@ func nicRates(list []string) ([]smi.NICRate, error) {
 		rates = append(rates, smi.NICRate{Pattern: pattern, Rate: rate})
 	}
 	return rates, nil
+}
+
+// openMachine returns a built-in machine, that of a file, or this host.
+func openMachine(name string) (*topo.System, error) {
+	if name == liveMachine {
+		return live.Machine()
+	}
+	return topo.Open(name)
 }

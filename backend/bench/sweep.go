@@ -59,11 +59,7 @@ func Launches(bytes units.Bytes, maxBlocks int) []cuda.Launch {
 		add(cuda.TwoShotPull, blocks, []int{512, 1024}, one)
 	}
 	if bytes >= 16*units.MiB {
-		for lanes := range 2 {
-			for _, pieces := range []int{1, 2, 4, 8} {
-				list = append(list, cuda.Launch{Algorithm: cuda.Hybrid, Blocks: 64, Threads: 512, Rounds: pieces, Lanes: lanes})
-			}
-		}
+		add(cuda.Hybrid, []int{64, 132}, []int{512}, []int{1, 2, 4, 8})
 	}
 	return slices.DeleteFunc(list, func(l cuda.Launch) bool { return l.Blocks > maxBlocks })
 }

@@ -26,6 +26,6 @@ func Choose(ranks int, bytes int64) Launch {
 	case bytes <= 64*mib || ranks > 2 && bytes <= 256*mib:
 		return Launch{Algorithm: TwoShotPush, Blocks: 132, Threads: 1024, Rounds: 1}
 	default:
-		return Launch{Algorithm: Hybrid, Blocks: 64, Threads: 512, Rounds: 2}
+		return Launch{Algorithm: Hybrid, Blocks: 132, Threads: 512, Rounds: 2}
 	}
 }

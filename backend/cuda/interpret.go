@@ -47,20 +47,20 @@ func (b *Backend) comm(ranks int) (*Comm, error) {
 func (*Backend) Name() string { return "cuda" }
 
 // Prepare implements [backend.Backend]. It fails for schedules that need more
-// ranks than there are GPUs, switches that reduce or multicast, averages, and
+// ranks than there are GPUs, for protocols other than Simple, averages, and
 // other datatypes than float, double, half, bfloat16, int32 and int64.
 func (b *Backend) Prepare(s schedule.Schedule) (e backend.Execution, err error) {
 	t := s.Task()
 	if t.Ranks > len(b.gpus) {
 		return nil, fmt.Errorf("%d ranks on %d GPUs: want one each (--gpus %d)", t.Ranks, len(b.gpus), len(b.gpus))
 	}
+	if t.Protocol != model.Simple {
+		return nil, fmt.Errorf("the CUDA interpreter sends whole items and flags apart, not %v yet: want --proto simple", t.Protocol)
+	}
 	if t.Collective.Reduces() && t.Redop == model.Avg {
 		return nil, errors.New("the CUDA interpreter has no averages yet")
 	}
 	x := &execution{program: program{schedule: s, task: t}}
-	if err := x.check(); err != nil {
-		return nil, err
-	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, x.Close())
@@ -83,7 +83,7 @@ func (b *Backend) Prepare(s schedule.Schedule) (e backend.Execution, err error) 
 		}
 		x.streams = append(x.streams, s)
 	}
-	if err := x.allocate(); err != nil {
+	if err := x.place(x.alloc); err != nil {
 		return nil, err
 	}
 	return x, x.write()
@@ -123,8 +123,8 @@ func (x *execution) alloc(rank int, bytes int64) (driver.Pointer, error) {
 	return p, g.Fill(p, 0, bytes)
 }
 
-// allocate takes the memory of buffers, slots and counters.
-func (x *execution) allocate() error {
+// place finds memory for buffers, slots and counters.
+func (x *execution) place(alloc func(rank int, bytes int64) (driver.Pointer, error)) error {
 	x.memory.elementSize = int64(x.task.Datatype.Size())
 	size := x.memory.elementSize
 	x.memory.buffers = make([][2]driver.Pointer, x.task.Ranks)
@@ -133,22 +133,20 @@ func (x *execution) allocate() error {
 		var err error
 		buffers := &x.memory.buffers[rank]
 		if a, b, together := backend.Overlap(x.task, rank); together {
-			p, err := x.alloc(rank, max(a*size+in, b*size+out))
+			p, err := alloc(rank, max(a*size+in, b*size+out))
 			if err != nil {
 				return err
 			}
 			*buffers = [2]driver.Pointer{p + driver.Pointer(a*size), p + driver.Pointer(b*size)}
 			continue
 		}
-		if buffers[backend.Input], err = x.alloc(rank, in); err != nil {
+		if buffers[backend.Input], err = alloc(rank, in); err != nil {
 			return err
 		}
-		if buffers[backend.Output], err = x.alloc(rank, out); err != nil {
+		if buffers[backend.Output], err = alloc(rank, out); err != nil {
 			return err
 		}
 	}
-	n := x.schedule.Connections()
-	x.memory.slots, x.memory.put, x.memory.taken = make([]driver.Pointer, n), make([]driver.Pointer, n), make([]driver.Pointer, n)
 	// One allocation a rank holds its slots and counters.
 	need := make([]int64, x.task.Ranks)
 	take := func(rank int, bytes int64) driver.Pointer {
@@ -156,32 +154,41 @@ func (x *execution) allocate() error {
 		need[rank] += (bytes + flagBytes - 1) / flagBytes * flagBytes
 		return driver.Pointer(at)
 	}
-	rankOf := func(worker int) int { return x.schedule.Worker(worker).Rank }
-	for i := range n {
-		c := x.schedule.Connection(i)
+	x.memory.pairs = make([][]pair, x.schedule.Connections())
+	x.eachPair(func(p *pair, c schedule.Connection, writer, reader int) {
 		if c.Storage == schedule.Staged {
-			x.memory.slots[i] = take(rankOf(c.To[0]), int64(c.Slots)*slotBytes(c, size))
+			p.slots = take(reader, int64(c.Slots)*slotBytes(c, size))
 		}
-		x.memory.put[i] = take(rankOf(c.To[0]), 4)
-		x.memory.taken[i] = take(rankOf(c.From[0]), 4)
-	}
+		p.put, p.taken = take(reader, 4), take(writer, 4)
+	})
+	base := make([]driver.Pointer, x.task.Ranks)
 	for rank, bytes := range need {
-		base, err := x.alloc(rank, bytes)
-		if err != nil {
+		var err error
+		if base[rank], err = alloc(rank, bytes); err != nil {
 			return err
 		}
-		for i := range n {
-			c := x.schedule.Connection(i)
-			if rankOf(c.To[0]) == rank {
-				x.memory.slots[i] += base
-				x.memory.put[i] += base
-			}
-			if rankOf(c.From[0]) == rank {
-				x.memory.taken[i] += base
+	}
+	x.eachPair(func(p *pair, _ schedule.Connection, writer, reader int) {
+		p.slots += base[reader]
+		p.put += base[reader]
+		p.taken += base[writer]
+	})
+	return nil
+}
+
+// eachPair goes through the pairs of all connections, with their ranks.
+func (x *execution) eachPair(f func(p *pair, c schedule.Connection, writer, reader int)) {
+	for i := range x.memory.pairs {
+		c := x.schedule.Connection(i)
+		if x.memory.pairs[i] == nil {
+			x.memory.pairs[i] = make([]pair, len(c.From)*len(c.To))
+		}
+		for w, from := range c.From {
+			for r, to := range c.To {
+				f(&x.memory.pairs[i][w*len(c.To)+r], c, x.schedule.Worker(from).Rank, x.schedule.Worker(to).Rank)
 			}
 		}
 	}
-	return nil
 }
 
 // write puts the moves and workers into the GPUs' memory.

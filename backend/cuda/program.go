@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 
 	"tutti/backend"
 	"tutti/backend/cuda/driver"
@@ -27,10 +28,17 @@ type move struct {
 
 // memory is where a schedule's connections and buffers lie.
 type memory struct {
-	slots       []driver.Pointer // of each connection, in its reader's memory
-	put, taken  []driver.Pointer // its counters: in the reader's memory, in the writer's
+	pairs       [][]pair // of each connection, by writer and within by reader
 	buffers     [][2]driver.Pointer
 	elementSize int64
+}
+
+// pair is a writer and a reader of a connection. What a switch would multicast is
+// stored to every reader, and what it would reduce is stored by every writer and
+// reduced by the reader: so NVLS is emulated.
+type pair struct {
+	slots      driver.Pointer // in the reader's memory
+	put, taken driver.Pointer // counters, in the reader's memory and in the writer's
 }
 
 // flagBytes keeps counters apart, so that those who poll do not meet.
@@ -44,17 +52,6 @@ type program struct {
 	each     []uint32 // items that go through a connection in a call
 }
 
-// check fails for what the interpreter cannot run yet.
-func (p *program) check() error {
-	for i := range p.schedule.Connections() {
-		c := p.schedule.Connection(i)
-		if c.Kind != schedule.PointToPoint || len(c.From) != 1 || len(c.To) != 1 {
-			return fmt.Errorf("%v: connection %d goes through a switch: the CUDA interpreter has point-to-point connections only", p.task.Algorithm, i)
-		}
-	}
-	return nil
-}
-
 // moves returns what the blocks of every worker do.
 func (p *program) moves() ([][]move, error) {
 	s := p.schedule
@@ -63,13 +60,15 @@ func (p *program) moves() ([][]move, error) {
 		worker := s.Worker(w)
 		for i := range worker.Steps {
 			for port := range s.Step(w, i).Send.All() {
-				p.each[worker.Out[port]]++
+				if c := worker.Out[port]; s.Connection(c).From[0] == w {
+					p.each[c]++
+				}
 			}
 		}
 	}
 	all := make([][]move, s.Workers())
 	for w := range s.Workers() {
-		c := compiler{program: p, worker: s.Worker(w), received: map[int]uint32{}, sent: map[int]uint32{}}
+		c := compiler{program: p, number: w, worker: s.Worker(w), received: map[int]uint32{}, sent: map[int]uint32{}}
 		for i := range c.worker.Steps {
 			if err := c.step(s.Step(w, i)); err != nil {
 				return nil, fmt.Errorf("worker %d, step %d: %w", w, i, err)
@@ -83,6 +82,7 @@ func (p *program) moves() ([][]move, error) {
 // compiler goes through a worker's steps.
 type compiler struct {
 	*program
+	number         int
 	worker         schedule.Worker
 	received, sent map[int]uint32 // items so far, by connection
 	moves          []move
@@ -117,31 +117,12 @@ func (c *compiler) move(s *schedule.Step, offset, elements int64, recv, send sch
 		}
 		m.addSource(at)
 	}
-	arrived := false // the only source is in the output already
+	arrived := false // what comes is in the output already
 	for port := range recv.All() {
-		number := c.worker.In[port]
-		connection := c.schedule.Connection(number)
-		item := c.received[number]
-		c.received[number]++
-		at := c.slot(number, connection, item)
-		var err error
-		switch connection.Storage {
-		case schedule.InInput:
-			at, err = c.buffer(c.schedule.Worker(connection.From[0]).Rank, backend.Input, offset, elements)
-		case schedule.InOutput:
-			at, err = c.buffer(c.worker.Rank, backend.Output, offset, elements)
-			arrived = true
-		}
-		if err != nil {
+		if err := c.receive(&m, c.worker.In[port], offset, elements); err != nil {
 			return err
 		}
-		m.addSource(at)
-		m.wait[m.waits] = count{c.memory.put[number], item + 1, c.each[number]}
-		m.post[m.posts] = count{c.memory.taken[number], item + 1, c.each[number]}
-		m.waits, m.posts = m.waits+1, m.posts+1
-		if m.waits == maxPorts {
-			return fmt.Errorf("%d ports: want at most %d", recv.Len(), maxRanks)
-		}
+		arrived = c.schedule.Connection(c.worker.In[port]).Storage == schedule.InOutput
 	}
 	if s.Output && !arrived && (s.Stride == 0 || recv.Len() > 0) {
 		at, err := c.buffer(c.worker.Rank, backend.Output, offset, elements)
@@ -151,28 +132,12 @@ func (c *compiler) move(s *schedule.Step, offset, elements int64, recv, send sch
 		m.addTarget(at)
 	}
 	for port := range send.All() {
-		number := c.worker.Out[port]
-		connection := c.schedule.Connection(number)
-		item := c.sent[number]
-		c.sent[number]++
-		if m.waits == maxPorts || m.posts == maxPorts {
-			return fmt.Errorf("%d ports: want at most %d", recv.Len()+send.Len(), maxPorts)
+		if err := c.send(&m, c.worker.Out[port], offset, elements); err != nil {
+			return err
 		}
-		// At the start of a call all slots are free once the last call's items
-		// were taken.
-		m.wait[m.waits] = count{c.memory.taken[number], max(item+1, uint32(connection.Slots)) - uint32(connection.Slots), c.each[number]}
-		m.post[m.posts] = count{c.memory.put[number], item + 1, c.each[number]}
-		m.waits, m.posts = m.waits+1, m.posts+1
-		switch connection.Storage {
-		case schedule.Staged:
-			m.addTarget(c.slot(number, connection, item))
-		case schedule.InOutput:
-			at, err := c.buffer(c.schedule.Worker(connection.To[0]).Rank, backend.Output, offset, elements)
-			if err != nil {
-				return err
-			}
-			m.addTarget(at)
-		}
+	}
+	if m.waits > maxPorts || m.sources > maxPorts || m.targets > maxPorts {
+		return fmt.Errorf("%d ports: want at most %d", m.waits, maxPorts)
 	}
 	if m.sources == 0 || m.targets == 0 {
 		m.bytes = 0 // flags alone
@@ -181,19 +146,82 @@ func (c *compiler) move(s *schedule.Step, offset, elements int64, recv, send sch
 	return nil
 }
 
+// receive takes an item from every writer of a connection.
+func (c *compiler) receive(m *move, number int, offset, elements int64) error {
+	connection := c.schedule.Connection(number)
+	item := c.received[number]
+	c.received[number]++
+	reader := slices.Index(connection.To, c.number)
+	for writer, from := range connection.From {
+		p := c.memory.pairs[number][writer*len(connection.To)+reader]
+		at := p.slot(connection, item, c.memory.elementSize)
+		var err error
+		switch connection.Storage {
+		case schedule.InInput:
+			at, err = c.buffer(c.schedule.Worker(from).Rank, backend.Input, offset, elements)
+		case schedule.InOutput:
+			at, err = c.buffer(c.worker.Rank, backend.Output, offset, elements)
+		}
+		if err != nil {
+			return err
+		}
+		m.addSource(at)
+		m.meet(count{p.put, item + 1, c.each[number]}, count{p.taken, item + 1, c.each[number]})
+	}
+	return nil
+}
+
+// send puts an item in for every reader of a connection.
+func (c *compiler) send(m *move, number int, offset, elements int64) error {
+	connection := c.schedule.Connection(number)
+	item := c.sent[number]
+	c.sent[number]++
+	writer, slots := slices.Index(connection.From, c.number), uint32(connection.Slots)
+	for reader, to := range connection.To {
+		p := c.memory.pairs[number][writer*len(connection.To)+reader]
+		// At the start of a call all slots are free once the last call's items
+		// were taken.
+		m.meet(count{p.taken, max(item+1, slots) - slots, c.each[number]}, count{p.put, item + 1, c.each[number]})
+		switch connection.Storage {
+		case schedule.Staged:
+			m.addTarget(p.slot(connection, item, c.memory.elementSize))
+		case schedule.InOutput:
+			at, err := c.buffer(c.schedule.Worker(to).Rank, backend.Output, offset, elements)
+			if err != nil {
+				return err
+			}
+			m.addTarget(at)
+		}
+	}
+	return nil
+}
+
+// The move has room for maxPorts of each; what is more is counted and refused.
+
 func (m *move) addSource(p driver.Pointer) {
-	m.source[m.sources] = p
+	if m.sources < maxPorts {
+		m.source[m.sources] = p
+	}
 	m.sources++
 }
 
 func (m *move) addTarget(p driver.Pointer) {
-	m.target[m.targets] = p
+	if m.targets < maxPorts {
+		m.target[m.targets] = p
+	}
 	m.targets++
 }
 
-// slot returns where the i-th item of a connection lies.
-func (c *compiler) slot(number int, connection schedule.Connection, i uint32) driver.Pointer {
-	return c.memory.slots[number] + driver.Pointer(i%uint32(max(1, connection.Slots)))*driver.Pointer(slotBytes(connection, c.memory.elementSize))
+func (m *move) meet(wait, post count) {
+	if m.waits < maxPorts {
+		m.wait[m.waits], m.post[m.posts] = wait, post
+	}
+	m.waits, m.posts = m.waits+1, m.posts+1
+}
+
+// slot returns where the i-th item lies.
+func (p pair) slot(c schedule.Connection, i uint32, elementSize int64) driver.Pointer {
+	return p.slots + driver.Pointer(i%uint32(max(1, c.Slots)))*driver.Pointer(slotBytes(c, elementSize))
 }
 
 // slotBytes is the room of an item, so rounded that slots begin at whole packs.

@@ -9,7 +9,7 @@ import (
 )
 
 // nvmlPCI is nvmlPciInfo_t.
-type nvmlPCI struct {
+type nvmlPCI struct { // the short form is what NCCL writes of far ends
 	legacy                                   [16]byte
 	domain, bus, device, deviceID, subsystem uint32
 	busID                                    [32]byte
@@ -85,7 +85,7 @@ func readGPUs() ([]GPU, error) {
 			}
 			var far nvmlPCI
 			if nvml.LinkRemote(device, link, &far) == 0 {
-				g.NVLinks = append(g.NVLinks, strings.ToLower(cString(far.busID[:])))
+				g.NVLinks = append(g.NVLinks, strings.ToLower(cString(far.legacy[:])))
 			}
 		}
 		gpus = append(gpus, g)

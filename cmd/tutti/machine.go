@@ -9,10 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tutti/backend/live"
 	"tutti/model/units"
 	"tutti/topo"
 	"tutti/topo/smi"
 )
+
+// liveMachine names this host.
+const liveMachine = "live"
 
 // machineFlags are the flags that name one machine, and say what a matrix of
 // nvidia-smi does not say of it.
@@ -24,12 +28,12 @@ type machineFlags struct {
 
 func (f *machineFlags) register(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.machine, "machine", defaultMachine, "a built-in machine (tutti topo list), an NCCL topology FILE.xml, or the output of nvidia-smi topo -m in FILE.txt")
+	flags.StringVar(&f.machine, "machine", defaultMachine, "a built-in machine (tutti topo list), an NCCL topology FILE.xml, the output of nvidia-smi topo -m in FILE.txt, or live: this host")
 	flags.StringSliceVar(&f.nicRates, "nic-rate", nil, "likewise: the NICs' rate, as in 400 Gb/s, or rates by name, as in mlx5_ib*=400,mlx5_eth*=25; others are left out")
 	flags.StringVar(&f.gpuKind, "gpu-kind", "", "FILE.txt, or an XML of PCI devices alone: what the GPUs are: "+strings.Join(smi.GPUs(), ", ")+" (default after their NVLinks)")
 	flags.StringVar(&f.cpuKind, "cpu-kind", "", "FILE.txt: what the CPUs are: "+strings.Join(smi.CPUs(), ", ")+" (default what such GPUs come with)")
 	flags.StringVar(&f.merge, "net-merge-level", mergeNames[0], "make one of the ports this near each other, as NCCL does (NCCL_NET_MERGE_LEVEL): "+strings.Join(mergeNames, ", "))
-	complete(c, "machine", topo.Machines())
+	complete(c, "machine", append(topo.Machines(), liveMachine))
 	complete(c, "net-merge-level", mergeNames)
 	complete(c, "gpu-kind", smi.GPUs())
 	complete(c, "cpu-kind", smi.CPUs())
@@ -48,6 +52,10 @@ func (f *machineFlags) xml(c *cobra.Command) (text []byte, assumed []string, err
 func (f *machineFlags) given(c *cobra.Command) (text []byte, assumed []string, err error) {
 	if strings.HasSuffix(f.machine, ".txt") {
 		return f.matrix()
+	}
+	if f.machine == liveMachine {
+		text, err = live.XML()
+		return text, nil, err
 	}
 	text, err = topo.XML(f.machine)
 	if errors.As(err, new(topo.UnknownMachineError)) {
@@ -132,4 +140,12 @@ func nicRates(list []string) ([]smi.NICRate, error) {
 		rates = append(rates, smi.NICRate{Pattern: pattern, Rate: rate})
 	}
 	return rates, nil
+}
+
+// openMachine returns a built-in machine, that of a file, or this host.
+func openMachine(name string) (*topo.System, error) {
+	if name == liveMachine {
+		return live.Machine()
+	}
+	return topo.Open(name)
 }

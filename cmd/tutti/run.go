@@ -41,6 +41,7 @@ type runFlags struct {
 	seed                      uint64
 	file                      string
 	memory, csv, json, quiet  bool
+	devices                   []int
 }
 
 func newRun() *cobra.Command {
@@ -66,7 +67,7 @@ are this computer's, not the machine's. It is the default where no GPU is found.
 	f.clusterFlags.register(c)
 	f.sizes.registerWith(c, "1K", "32M")
 	flags := c.Flags()
-	flags.StringVar(&f.backend, "backend", "auto", "host, or auto: the GPUs of this host if there are any")
+	flags.StringVar(&f.backend, "backend", "auto", "host, cuda (the GPUs of this host) or auto")
 	flags.StringVar(&f.collective, "coll", model.AllReduce.String(), "the collective")
 	flags.StringSliceVar(&f.algorithms, "algo", []string{"auto"}, "algorithms; all that do the collective; or auto, as tuning decides for each size")
 	flags.StringSliceVar(&f.protocols, "proto", []string{"auto"}, "ll, ll128, simple; all; or auto, as tuning decides for each size")
@@ -79,12 +80,13 @@ are this computer's, not the machine's. It is the default where no GPU is found.
 	flags.IntVarP(&f.check, "check", "c", 1, "1 to compare results with a reference, 0 not to")
 	flags.IntVarP(&f.timeout, "timeout", "T", 0, "seconds after which a size is given up; 0 for never")
 	flags.Uint64Var(&f.seed, "seed", 0, "chooses the data")
+	flags.IntSliceVar(&f.devices, "devices", nil, "GPUs by index, a rank each; one GPU may stand for several ranks (default all)")
 	flags.StringVar(&f.file, "schedule", "", "run the schedule of this FILE.json, as tutti schedule export writes it")
 	flags.BoolVar(&f.memory, "memory", false, "also print the rate at which the largest size used memory, beside that of a plain copy-and-add")
 	flags.BoolVar(&f.csv, "csv", false, "write CSV instead of the table")
 	flags.BoolVar(&f.json, "json", false, "write JSON instead of the table")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress and no notes")
-	complete(c, "backend", []string{"auto", "host"})
+	complete(c, "backend", []string{"auto", "host", "cuda"})
 	complete(c, "algo", append([]string{"all", "auto"}, names(model.Algorithms())...))
 	complete(c, "proto", append([]string{"all", "auto"}, names(model.Protocols())...))
 	return c
@@ -174,8 +176,10 @@ func (f *runFlags) open(notes io.Writer) (backend.Backend, error) {
 		return host.New(0), nil
 	case "host":
 		return host.New(0), nil
+	case "cuda":
+		return cudaBackend(f.devices)
 	default:
-		return nil, usage(fmt.Errorf("--backend %s: want host or auto", f.backend))
+		return nil, usage(fmt.Errorf("--backend %s: want host, cuda or auto", f.backend))
 	}
 }
 

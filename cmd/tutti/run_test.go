@@ -100,7 +100,7 @@ func TestRunErrors(t *testing.T) {
 		code int
 		text string
 	}{
-		"--backend abacus":                     {2, "--backend abacus: want host or auto"},
+		"--backend abacus":                     {2, "--backend abacus: want host, cuda or auto"},
 		"-n 0":                                 {2, "-n 0: want at least 1"},
 		"-w -1":                                {2, "-w -1: want 0 or more"},
 		"-c 2":                                 {2, "-c 2: want 0 or 1"},

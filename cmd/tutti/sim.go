@@ -74,7 +74,7 @@ and NVLS (NVLS tree across nodes), from 1 KiB to 8 GiB.`,
 
 func (f *simFlags) register(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.machine, "machine", defaultMachine, "a built-in machine ("+strings.Join(topo.Machines(), ", ")+") or an NCCL topology FILE.xml")
+	flags.StringVar(&f.machine, "machine", defaultMachine, "a built-in machine ("+strings.Join(topo.Machines(), ", ")+") an NCCL topology FILE.xml, or live: this host")
 	flags.IntSliceVar(&f.nodes, "nodes", nil, "how many such machines, as in 1,2,4 (default 1,2,4,8,16, or 1 if --machine is given)")
 	flags.IntVarP(&f.gpus, "gpus", "g", 0, "use the first N GPUs of each machine (default all)")
 	flags.StringVar(&f.collective, "coll", model.AllReduce.String(), "the collective; allreduce so far")
@@ -283,7 +283,7 @@ func (f *simFlags) study(c *cobra.Command) (sweep.Study, error) {
 	if err != nil {
 		return s, usage(err)
 	}
-	if s.Machine, err = topo.Open(f.machine); err != nil {
+	if s.Machine, err = openMachine(f.machine); err != nil {
 		if errors.As(err, new(topo.UnknownMachineError)) {
 			err = usage(fmt.Errorf("--machine: %w", err))
 		}

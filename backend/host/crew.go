@@ -9,6 +9,11 @@ import (
 // so that it turns to what it has just made ready; a hand that has nothing takes
 // the oldest of another's. One lock guards all: a step moves far more data than
 // a lock costs.
+//
+// The plainer form, a goroutine for each worker that waits on a channel of its
+// own, was measured beside this on two cores, in CPU time for a call: the same
+// for 64 MiB by a ring of 8 ranks, a tenth more for trees of 64 ranks, less than
+// half for rings of 64 ranks that share 64 KiB. It cannot tell a deadlock.
 type crew struct {
 	mu     sync.Mutex
 	work   sync.Cond

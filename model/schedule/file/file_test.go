@@ -21,7 +21,7 @@ import (
 	"tutti/topo/search"
 )
 
-// build makes a schedule on DGX H100s.
+// build makes a schedule on DGX H100s, joined by a network that reduces.
 func build(t schedule.Task, gpus int) (schedule.Schedule, error) {
 	c := cluster(t.Nodes, gpus)
 	t.Ranks = c.Ranks()
@@ -45,11 +45,14 @@ func cluster(nodes, gpus int) searched {
 	if err != nil {
 		panic(err)
 	}
+	for _, net := range machine.NETs {
+		machine.Nodes[net].Coll = true
+	}
 	c, err := topo.NewCluster(machine, nodes, gpus, topo.RailOptimised)
 	if err != nil {
 		panic(err)
 	}
-	clusters[key] = searched{c, search.All(c)}
+	clusters[key] = searched{c, search.Find(c, search.Options{CollNet: true})}
 	return clusters[key]
 }
 

@@ -31,6 +31,8 @@ type simulation struct {
 	begins, froms, sends []units.Time // for the watcher: of the steps and items under way
 	wires                *wires
 	overhead             units.Time
+	turn                 units.Time  // from the end of a step to the next
+	ramp                 units.Pace  // of an item's first bytes, beside copying
 	multimem             float64     // share of a link's rate for multicasts and reductions
 	queue                event.Queue // of worker numbers, and of ^link numbers
 	able                 []int32     // workers that can go on, last come first served: they are in the cache
@@ -160,6 +162,10 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 	}
 	x.repeats, _ = s.(schedule.Repeating)
 	x.overhead, x.multimem = p.Overhead[x.task.Protocol], p.Multimem
+	x.turn = p.Turn[x.task.Algorithm][x.task.Protocol]
+	if ramp := p.Ramp[x.task.Algorithm][x.task.Protocol]; ramp > 0 {
+		x.ramp = profile.RampBytes.Over(ramp).Pace()
+	}
 	x.places, x.lists = make([]int32, len(x.workers)), map[string]int32{}
 	x.paces = make([]units.Pace, len(x.workers))
 	ranks := make([]int32, len(x.workers))
@@ -170,7 +176,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 		if w.steps == 0 {
 			continue
 		}
-		rate := p.Copy[x.task.Protocol]
+		rate := p.Copy[x.task.Algorithm][x.task.Protocol]
 		if described.Role == schedule.RoleScatter || described.Role == schedule.RoleGather {
 			rate = p.LocalCopy
 		}

@@ -74,7 +74,7 @@ and NVLS (NVLS tree across nodes), from 1 KiB to 8 GiB.`,
 
 func (f *simFlags) register(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.machine, "machine", defaultMachine, "a built-in machine ("+strings.Join(topo.Machines(), ", ")+") or an NCCL topology FILE.xml")
+	flags.StringVar(&f.machine, "machine", defaultMachine, "a built-in machine ("+strings.Join(topo.Machines(), ", ")+") an NCCL topology FILE.xml, or live: this host")
 	flags.IntSliceVar(&f.nodes, "nodes", nil, "how many such machines, as in 1,2,4 (default 1,2,4,8,16, or 1 if --machine is given)")
 	flags.IntVarP(&f.gpus, "gpus", "g", 0, "use the first N GPUs of each machine (default all)")
 	flags.StringVar(&f.collective, "coll", model.AllReduce.String(), "the collective; allreduce so far")
@@ -242,14 +242,19 @@ func (f *simFlags) figure(c *cobra.Command) (string, error) {
 	if (f.csv || f.json) && !c.Flags().Changed("plot") || f.plot == noPlot {
 		return noPlot, nil
 	}
-	err := figure.Check(f.plot)
+	return f.plot, checkFigure(f.plot)
+}
+
+// checkFigure makes sure that a figure can be written.
+func checkFigure(path string) error {
+	err := figure.Check(path)
 	switch {
 	case errors.Is(err, figure.ErrFormat):
-		err = usage(fmt.Errorf("--plot: %w, or --plot %s", err, noPlot))
+		return usage(fmt.Errorf("--plot: %w, or --plot %s", err, noPlot))
 	case err != nil:
-		err = fmt.Errorf("%w (--plot PATH writes elsewhere, --plot %s nothing)", err, noPlot)
+		return fmt.Errorf("%w (--plot PATH writes elsewhere, --plot %s nothing)", err, noPlot)
 	}
-	return f.plot, err
+	return nil
 }
 
 // print writes the results, whole or not at all, in the form that was asked for.
@@ -278,7 +283,7 @@ func (f *simFlags) study(c *cobra.Command) (sweep.Study, error) {
 	if err != nil {
 		return s, usage(err)
 	}
-	if s.Machine, err = topo.Open(f.machine); err != nil {
+	if s.Machine, err = openMachine(f.machine); err != nil {
 		if errors.As(err, new(topo.UnknownMachineError)) {
 			err = usage(fmt.Errorf("--machine: %w", err))
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -32,7 +33,11 @@ func TestTuneAsNCCL(t *testing.T) {
 
 func TestTuneErrors(t *testing.T) {
 	for args, want := range map[string]string{
-		"--as oracle":        "--as oracle: want nccl",
+		"--as oracle":        "--as oracle: want tutti or nccl",
+		"--export yaml":      "--export yaml: want one of nccl-tuner, env, mscclpp",
+		"--export env --csv": "--csv and --export exclude each other: want one of them",
+		"--coll gather":      `--coll: unknown collective "gather": want one of allreduce, allgather, reducescatter, broadcast, reduce, alltoall, sendrecv, exchange`,
+		"--profile h300":     `--profile: unknown profile "h300": want one of a100-nvswitch, b200-nvswitch, h100-nvswitch, h200-nvswitch, ndr-rail, v100-nvlink, or a FILE.yaml`,
 		"--nodes 0":          "--nodes 0: want 1 to 16384",
 		"--nccl-algo star":   `NCCL_ALGO=star: unknown "star": want one of Tree, Ring, CollNetDirect, CollNetChain, NVLS, NVLSTree, PAT`,
 		"--nccl-algo x:ring": `NCCL_ALGO=x:ring: unknown function "x": want one of Broadcast, Reduce, AllGather, ReduceScatter, AllReduce`,
@@ -42,5 +47,36 @@ func TestTuneErrors(t *testing.T) {
 		assert.Equal(t, "tutti: "+want+"\n", notes, args)
 		assert.Equal(t, 2, code, args)
 		assert.Empty(t, out, args)
+	}
+}
+
+// The winners cover all sizes without a gap, what is exported says the same, and
+// every form can be written.
+func TestTuneWinners(t *testing.T) {
+	t.Chdir(t.TempDir())
+	out, notes, code := tutti("tune", "--nodes", "2", "-b", "8", "--csv", "--plot", "x.svg")
+	assert.Zero(t, code)
+	assert.Empty(t, notes)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	require.Greater(t, len(lines), 2)
+	assert.Equal(t, "from_bytes,to_bytes,winner,channels,time_us,next,next_slower,nccl,nccl_slower", lines[0])
+	tuner, _, code := tutti("tune", "--nodes", "2", "-b", "8", "--export", "nccl-tuner")
+	assert.Zero(t, code)
+	exported := strings.Split(strings.TrimSpace(tuner), "\n")
+	require.Len(t, exported, len(lines))
+	next := 8
+	for i, line := range lines[1:] {
+		f, e := strings.Split(line, ","), strings.Split(exported[1+i], ",")
+		assert.Equal(t, strconv.Itoa(next), f[0])
+		assert.Equal(t, f[:2], e[1:3])
+		to, err := strconv.Atoi(f[1])
+		require.NoError(t, err)
+		next = to + 4
+	}
+	assert.Equal(t, 8<<30+4, next)
+	for _, form := range []string{"--json", "--explain", "--export=env", "--export=mscclpp"} {
+		out, _, code := tutti("tune", form)
+		assert.Zero(t, code, form)
+		assert.NotEmpty(t, out, form)
 	}
 }

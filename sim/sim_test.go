@@ -103,7 +103,7 @@ func assertClose(t *testing.T, want, got units.Time, epsilon float64, format str
 // of its links; and a second run gives the same.
 func TestTimesArePossible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t, "dgx-h100", rapid.IntRange(1, 5).Draw(t, "nodes"), rapid.IntRange(3, 8).Draw(t, "gpus"))
+		w := newWorld(t, "dgx-h100", rapid.IntRange(1, 3).Draw(t, "nodes"), rapid.IntRange(3, 8).Draw(t, "gpus"))
 		a := rapid.SampledFrom(model.Algorithms()).Draw(t, "algorithm")
 		if w.tuned.Cost(a, model.Simple) == (tuning.Cost{}) {
 			return

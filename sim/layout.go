@@ -154,7 +154,7 @@ type crossing struct{ link, weight int32 }
 
 // newSimulation lays out the workers, connections and links of a simulation,
 // each of which stands for a class of a fold.
-func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *fold) *simulation {
+func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *fold, faults []Fault) (*simulation, error) {
 	x := &simulation{
 		schedule: s, task: s.Task(), fold: f,
 		workers: make([]worker, f.workers.count()), connections: make([]connection, f.connections.count()),
@@ -213,6 +213,9 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 			x.slots = append(x.slots, slot{left: n.from, reader: none})
 		}
 	}
+	if err := wires.slow(faults); err != nil {
+		return nil, err
+	}
 	wires.keep()
 	wires.drop(x)
 	x.wires = wires
@@ -240,7 +243,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 		room += x.links[i].room
 	}
 	x.flows = make([]flow, room)
-	return x
+	return x, nil
 }
 
 // addEnds appends the classes of the workers at an end of a connection, each

@@ -35,12 +35,23 @@ import (
 	"tutti/topo"
 )
 
-// Options change how a simulation is done, not what it finds.
+// Options change how a simulation is done and, but for faults, not what it finds.
 type Options struct {
 	// NoSymmetry simulates every worker, even where many do the same.
 	NoSymmetry bool
 	// Watch, unless nil, is told of every step.
 	Watch Watcher
+	// Faults slow links down. With any, every worker is simulated.
+	Faults []Fault
+}
+
+// Fault is a link that carries less than it should.
+type Fault struct {
+	// Link is a part of the names that [topo.Cluster.LinkName] gives: all links
+	// that have it are slow.
+	Link string
+	// Rate is the share of the link's rate that is left, above 0.
+	Rate float64
 }
 
 // Watcher follows a simulation. Steps of one worker come in order, those of
@@ -83,10 +94,13 @@ func RunWith(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options
 		return Result{}, fmt.Errorf("a schedule for %d ranks does not run on %d", task.Ranks, c.Ranks())
 	}
 	f := unfolded(s)
-	if !o.NoSymmetry && o.Watch == nil {
+	if !o.NoSymmetry && o.Watch == nil && len(o.Faults) == 0 {
 		f = findFold(s, c, p)
 	}
-	x := newSimulation(s, c, p, f)
+	x, err := newSimulation(s, c, p, f, o.Faults)
+	if err != nil {
+		return Result{}, err
+	}
 	x.watch = o.Watch
 	x.run()
 	if x.finished < len(x.workers) {

@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"tutti/model/profile"
 	"tutti/model/schedule"
@@ -122,6 +124,23 @@ func (w *wires) use(link int) int32 {
 		w.used = append(w.used, usedLink{pace: (rate * units.Rate(w.profile.Efficiency[kind])).Pace(), link: link, size: size})
 	}
 	return i
+}
+
+// slow takes rate from links. It fails for a fault that is on no link in use.
+func (w *wires) slow(faults []Fault) error {
+	for _, f := range faults {
+		found := false
+		for i := range w.used {
+			u := &w.used[i]
+			if strings.Contains(w.cluster.LinkName(u.link), f.Link) {
+				u.pace, found = units.Pace(float64(u.pace)/f.Rate), true
+			}
+		}
+		if !found {
+			return fmt.Errorf("fault on %q: no link in use has that in its name, as %q has", f.Link, w.cluster.LinkName(w.used[0].link))
+		}
+	}
+	return nil
 }
 
 // keep keeps the whole routes, to tell later what crossed which link.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,7 @@ import (
 	"tutti/model"
 	"tutti/model/profile"
 	"tutti/model/units"
+	"tutti/sim"
 	"tutti/topo"
 	"tutti/topo/fabric"
 	"tutti/topo/search"
@@ -37,6 +39,7 @@ type simFlags struct {
 	fabrics                  []string
 	profile                  string
 	noSymmetry               bool
+	faults                   []string
 	shard                    string
 	memory                   string
 }
@@ -87,6 +90,7 @@ func (f *simFlags) register(c *cobra.Command) {
 	flags.StringSliceVar(&f.fabrics, "fabric", []string{defaultFabric}, "how the machines are joined: built-in fabrics (tutti topo fabric) or FILE.yaml, one or several")
 	flags.StringVar(&f.profile, "profile", "", "constants: built-in profiles or files (default as the machine's GPUs)")
 	flags.BoolVar(&f.noSymmetry, "no-symmetry", false, "simulate every worker, even where many do the same")
+	flags.StringArrayVar(&f.faults, "fault", nil, "a slow link, as in \"link=node 3 NET mlx5_0,rate=0.5\": a part of its name (tutti sim tells names) and the share of its rate that is left")
 	flags.StringVar(&f.shard, "shard", "", "run the i-th of n parts of the cases, as in 0/8; auto takes i and n from SLURM_ARRAY_TASK_ID and _COUNT or JOB_COMPLETION_INDEX and COMPLETIONS (default auto where these are set)")
 	flags.StringVar(&f.memory, "memory", "", "refuse cases that need more than this (default what the machine has free)")
 	complete(c, "fabric", fabric.Names())
@@ -295,6 +299,13 @@ func (f *simFlags) study(c *cobra.Command) (sweep.Study, error) {
 			s.Nodes = defaultNodes
 		}
 	}
+	for _, text := range f.faults {
+		fault, err := parseFault(text)
+		if err != nil {
+			return s, usage(fmt.Errorf("--fault: %w", err))
+		}
+		s.Faults = append(s.Faults, fault)
+	}
 	if f.profile != "" {
 		if s.Profile, err = profile.Open(f.profile); err != nil {
 			return s, usage(fmt.Errorf("--profile: %w", err))
@@ -341,4 +352,15 @@ func choices[T comparable](words []string, all []T, parse func(string) (T, error
 		}
 	}
 	return list, nil
+}
+
+// parseFault reads link=NAME,rate=SHARE.
+func parseFault(text string) (f sim.Fault, err error) {
+	link, rate, found := strings.Cut(text, ",rate=")
+	name, isLink := strings.CutPrefix(link, "link=")
+	if f.Rate, err = strconv.ParseFloat(rate, 64); !found || !isLink || name == "" || err != nil || !(f.Rate >= 1e-6 && f.Rate <= 1) {
+		return f, fmt.Errorf("%q: want link=NAME,rate=SHARE with a share above 0 and at most 1", text)
+	}
+	f.Link = name
+	return f, nil
 }

@@ -45,6 +45,7 @@ func TestShardErrors(t *testing.T) {
 		"sim --shard auto":                         {2, "--shard auto: neither SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX is set with its count"},
 		"sim --nodes 1 --sizes 8 --shard 7/9":      {2, "shard 7 of 9 has no cases: want at most as many shards as cases"},
 		"sim --nodes 2 --fabric moon --sizes 8":    {2, "--fabric: "},
+		"sim --fault link=x":                       {2, `--fault: "link=x": want link=NAME,rate=SHARE with a share above 0 and at most 1`},
 		"merge":                                    {2, "requires at least 1 arg(s)"},
 		"merge nowhere.csv":                        {1, "open nowhere.csv: no such file or directory"},
 		"merge empty.csv":                          {1, "empty.csv: empty: want the CSV of tutti sim --csv; did that shard fail?"},

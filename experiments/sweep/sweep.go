@@ -43,6 +43,8 @@ type Study struct {
 	Channels int
 	// NoSymmetry simulates every worker.
 	NoSymmetry bool
+	// Faults are links that are slow.
+	Faults []sim.Fault
 	// Profile has the constants, or is nil for those of the machine's GPUs.
 	Profile *profile.Profile
 }
@@ -104,7 +106,7 @@ func (s Study) on(c *topo.Cluster) (jobs []Job, notes []string) {
 					}
 					continue
 				}
-				jobs = append(jobs, Job{c, made, constants, made.Workers() * made.Worker(0).Steps, sim.Options{NoSymmetry: s.NoSymmetry}})
+				jobs = append(jobs, Job{c, made, constants, made.Workers() * made.Worker(0).Steps, sim.Options{NoSymmetry: s.NoSymmetry, Faults: s.Faults}})
 			}
 		}
 	}

@@ -151,6 +151,10 @@ func (w *wires) keep() {
 	}
 }
 
+// leastStreams is how many buffers a step that moves items over links reads and
+// writes at the least ([streams]): one at its own end, and the item.
+const leastStreams = 2
+
 // drop takes links off the routes that never hold anything up: all their items
 // are moved in steps that take longer than any of them can be on the link, even
 // when all share it all the time.
@@ -194,7 +198,7 @@ func (w *wires) drop(x *simulation) {
 		for _, r := range route {
 			size := x.size(least[r.link])
 			m, f := units.Time(w.used[r.link].users.count), w.used[r.link].pace.Of(x.moved(n, x.task.Protocol.Wire(size))+1)
-			slowest[r.link] = min(slowest[r.link], items[id].pace.Of(size)-1-m*(f+1)-6*m*(m-1))
+			slowest[r.link] = min(slowest[r.link], items[id].pace.Of(size)*leastStreams/profile.Streams-1-m*(f+1)-6*m*(m-1))
 		}
 	}
 	for id, route := range w.routes {

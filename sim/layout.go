@@ -154,7 +154,7 @@ type crossing struct{ link, weight int32 }
 
 // newSimulation lays out the workers, connections and links of a simulation,
 // each of which stands for a class of a fold.
-func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *fold, faults []Fault) (*simulation, error) {
+func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *fold, o Options) (*simulation, error) {
 	x := &simulation{
 		schedule: s, task: s.Task(), fold: f,
 		workers: make([]worker, f.workers.count()), connections: make([]connection, f.connections.count()),
@@ -213,11 +213,13 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 			x.slots = append(x.slots, slot{left: n.from, reader: none})
 		}
 	}
-	if err := wires.slow(faults); err != nil {
+	if err := wires.slow(o.Faults); err != nil {
 		return nil, err
 	}
 	wires.keep()
-	wires.drop(x)
+	if !o.everyLink {
+		wires.drop(x)
+	}
 	x.wires = wires
 	x.links, x.routes = wires.merge(func(i int, first, count int32) {
 		n := &x.connections[i]

@@ -43,6 +43,8 @@ type Options struct {
 	Watch Watcher
 	// Faults slow links down. With any, every worker is simulated.
 	Faults []Fault
+
+	everyLink bool // for tests: leave out none, even if it never holds anything up
 }
 
 // Fault is a link that carries less than it should.
@@ -97,7 +99,7 @@ func RunWith(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options
 	if !o.NoSymmetry && o.Watch == nil && len(o.Faults) == 0 {
 		f = findFold(s, c, p)
 	}
-	x, err := newSimulation(s, c, p, f, o.Faults)
+	x, err := newSimulation(s, c, p, f, o)
 	if err != nil {
 		return Result{}, err
 	}

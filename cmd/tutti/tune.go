@@ -47,7 +47,8 @@ func newTune() *cobra.Command {
 
 By default it is tutti's own model that is asked, with the machine's calibrated
 constants; beside the winner stand the second best and what NCCL would choose.
---explain shows what the times are made of. --export writes the winners for others:
+--explain shows what the times are made of. --export writes the winners among
+NCCL's algorithms for others:
 the file of NCCL's example tuner plugin (nccl-tuner), NCCL_ALGO and NCCL_PROTO
 (env), or a table by size with the keys of MSCCL++'s plans (mscclpp).
 
@@ -172,6 +173,9 @@ func (f *tuneFlags) asTutti(w io.Writer, cluster *topo.Cluster, graphs search.Gr
 	study, err := winners.New(cluster, graphs, p, t, f.settings)
 	if err != nil {
 		return usage(err)
+	}
+	if f.export != "" {
+		study.OnlyNCCL()
 	}
 	if f.explain {
 		if len(f.sizes.list) == 0 {

@@ -49,7 +49,10 @@ func (p Prediction) Terms() []Term {
 type Predictor struct {
 	ranks, nodes, perNode int
 	profile               *profile.Profile
-	ring, tree            ways
+	algorithms            []model.Algorithm // to choose from
+	ring, rail, tree      ways
+	pairs                 way // from a rank to each other of its node
+	railError             error
 	nvls                  nvlsWays
 }
 
@@ -81,11 +84,18 @@ type nvlsWays struct {
 
 // NewPredictor measures the ways that the graphs of a cluster take.
 func NewPredictor(c *topo.Cluster, g search.Graphs, p *profile.Profile) *Predictor {
-	d := &Predictor{ranks: c.Ranks(), nodes: c.Nodes, perNode: c.RanksPerNode(), profile: p}
+	d := &Predictor{ranks: c.Ranks(), nodes: c.Nodes, perNode: c.RanksPerNode(), profile: p, algorithms: model.Algorithms()}
 	if d.ranks == 1 {
 		return d
 	}
 	d.ring = d.ringWays(c, search.NewRings(c, g.Ring))
+	rails, err := search.RailRings(c)
+	if d.railError = err; err == nil {
+		d.rail = d.ringWays(c, search.NewRings(c, rails))
+	}
+	if d.nodes == 1 {
+		d.pairs = d.ring.intra
+	}
 	d.tree = d.treeWays(c, search.NewTrees(c, g.Tree))
 	d.nvls.err = g.NVLSError
 	if g.NVLSError == nil && len(g.NVLS.Channels) > 0 {
@@ -165,34 +175,51 @@ func (d *Predictor) ringWays(c *topo.Cluster, r *search.Rings) ways {
 }
 
 // treeWays goes through the hops up and down at the ranks of the first nodes.
+//
+// The first chunk of every channel is at the same place of its chain, so that
+// what loads a link at a time are the hops from that place.
 func (d *Predictor) treeWays(c *topo.Cluster, t *search.Trees) ways {
 	up, both := newLoad(c, d.profile), newLoad(c, d.profile)
 	var intra, inter [][]int
+	places := map[int][][]int{} // the routes within nodes, by place in the chain
 	for ch := range t.Channels() {
 		for rank := range min(d.ranks, 4*d.perNode) {
 			p := t.At(ch, rank)
 			if p.Up < 0 {
 				continue
 			}
-			net := -1
-			if p.Up/d.perNode != rank/d.perNode {
-				net = t.NET(ch)
-			}
-			route := c.Route(rank, p.Up, net, net)
-			up.add(route)
-			both.add(route)
-			both.add(c.Route(p.Up, rank, net, net))
-			if net < 0 {
-				intra = append(intra, route)
-			} else {
+			node := rank / d.perNode
+			if p.Up/d.perNode != node {
+				route := c.Route(rank, p.Up, t.NET(ch), t.NET(ch))
 				inter = append(inter, route)
+				up.add(route)
+				both.add(route)
+				both.add(c.Route(p.Up, rank, t.NET(ch), t.NET(ch)))
+				continue
 			}
+			place := 0
+			for at := p; at.Up >= 0 && at.Up/d.perNode == node; at = t.At(ch, at.Up) {
+				place++
+			}
+			route := c.Route(rank, p.Up, -1, -1)
+			intra, places[place] = append(intra, route), append(places[place], route)
+			both.add(route)
+			both.add(c.Route(p.Up, rank, -1, -1))
 		}
 	}
-	return ways{
-		intra: up.way(intra, profile.HopNVLink, t.Channels()), bothIntra: both.way(intra, profile.HopNVLink, t.Channels()),
-		inter: up.way(inter, profile.HopNET, t.Channels()), bothInter: both.way(inter, profile.HopNET, t.Channels()),
+	w := ways{
+		bothIntra: both.way(intra, profile.HopNVLink, t.Channels()),
+		inter:     up.way(inter, profile.HopNET, t.Channels()), bothInter: both.way(inter, profile.HopNET, t.Channels()),
 	}
+	w.intra = way{hop: w.bothIntra.hop, latency: w.bothIntra.latency}
+	for _, routes := range places {
+		alone := newLoad(c, d.profile)
+		for _, route := range routes {
+			alone.add(route)
+		}
+		w.intra.perByte = max(w.intra.perByte, alone.way(routes, profile.HopNVLink, t.Channels()).perByte)
+	}
+	return w
 }
 
 func (d *Predictor) nvlsWays(c *topo.Cluster, h *search.Heads) nvlsWays {
@@ -239,8 +266,25 @@ func (d *Predictor) Predict(t schedule.Task) (Prediction, error) {
 		p = d.predictRing(t)
 	case model.Tree:
 		p = d.predictTree(t)
+	case model.SimpleRing:
+		p = d.predictSimpleRing(t)
+	case model.RailRing:
+		if d.railError != nil {
+			return p, d.railError
+		}
+		rails := *d
+		rails.ring = d.rail
+		p = rails.predictRing(t)
+	case model.OneShot, model.TwoShot:
+		switch {
+		case d.nodes > 1:
+			return p, fmt.Errorf("%v spans one machine, not %d", t.Algorithm, d.nodes)
+		case t.Protocol == model.Simple:
+			return p, fmt.Errorf("no model of %v over %v yet: want ll or ll128", t.Algorithm, t.Protocol)
+		}
+		p = d.predictPairs(t)
 	default:
-		return p, fmt.Errorf("no model of %v yet: want ring, tree, nvls or nvlstree", t.Algorithm)
+		return p, fmt.Errorf("no model of %v yet: want ring, tree, nvls, nvlstree, simplering, railring, oneshot or twoshot", t.Algorithm)
 	case model.NVLS, model.NVLSTree:
 		if d.nvls.err != nil {
 			return p, d.nvls.err
@@ -397,23 +441,62 @@ func (d *Predictor) limitOf(k *kernel, w ways, b units.Bytes) string {
 	}
 }
 
-// predictTree follows the first chunk up to the root and down again, and the
-// others behind it at the pace of the slowest worker.
+// chain is what trees and simple rings are: chunks go up to a root, where the
+// sum begins its way down.
+type chain struct {
+	schedule.Shape
+	up, down float64 // the shares of the block's threads
+	// within and between are the hops up inside nodes and between them.
+	within, between int
+	// busiest is how many buffers the busiest worker reads and writes.
+	busiest int
+	ways
+}
+
+// predictTree predicts double binary trees: a chain in each node, a tree between
+// nodes.
 func (d *Predictor) predictTree(t schedule.Task) Prediction {
-	s := schedule.TreeShape(t)
+	c := chain{Shape: schedule.TreeShape(t), up: .5, down: .5, within: d.perNode - 1, ways: d.tree}
+	if t.Protocol != model.Simple {
+		c.up, c.down = .7, .3
+	}
+	if d.nodes > 1 {
+		c.between = bits.Len(uint(d.nodes - 1))
+	}
+	// The busiest worker passes on what it keeps: to the next of its node and, as
+	// the head of an inner node, to one or two nodes more.
+	c.busiest = 3 + min(2, max(0, d.nodes-2))
+	if d.ranks == 2 {
+		c.busiest = 2
+	}
+	return d.predictChain(t, c)
+}
+
+// predictSimpleRing predicts rings that pass whole buffers: a chain over all
+// ranks, whose links carry both directions the same way.
+func (d *Predictor) predictSimpleRing(t schedule.Task) Prediction {
+	c := chain{Shape: schedule.PairsShape(t), up: .5, down: .5, between: d.nodes - 1, busiest: 3, ways: d.ring}
+	c.within = d.ranks - 1 - c.between
+	c.bothIntra, c.bothInter = c.intra, c.inter
+	if d.ranks > 2 {
+		c.bothIntra.perByte *= 2
+		c.bothInter.perByte *= 2
+	} else {
+		c.busiest = 2
+	}
+	return d.predictChain(t, c)
+}
+
+// predictChain follows the first chunk up to the root and down again, and the
+// others behind it at the pace of the slowest worker.
+func (d *Predictor) predictChain(t schedule.Task, c chain) Prediction {
+	s := c.Shape
 	k := d.kernel(t, s.Channels)
 	first := s.Chunk
 	if s.Loops == 1 {
 		first = s.Last
 	}
-	up, down := .5, .5
-	if t.Protocol != model.Simple {
-		up, down = .7, .3
-	}
-	levels := 0
-	if d.nodes > 1 {
-		levels = bits.Len(uint(d.nodes - 1))
-	}
+	up, down := c.up, c.down
 	step := func(share float64, streams int, w way) (whole, data float64) {
 		copying, wire, h := k.moving(first, share, streams), k.wire(first, w), k.handover(w)
 		switch {
@@ -435,52 +518,46 @@ func (d *Predictor) predictTree(t schedule.Task) Prediction {
 	}
 	// A leaf sends what it has, the others reduce it with theirs; the root keeps
 	// and sends the sum with all threads; the others keep it and pass it on.
-	chain := d.perNode - 1
-	within, between := chain, levels
-	if chain > 0 {
-		add(1, up, 2, d.tree.intra)
+	within, between := c.within, c.between
+	if within > 0 {
+		add(1, up, 2, c.intra)
 		within--
 	} else {
-		add(1, up, 2, d.tree.inter)
+		add(1, up, 2, c.inter)
 		between--
 	}
-	add(within, up, 3, d.tree.intra)
-	add(between, up, 3, d.tree.inter)
-	within, between = chain, levels
-	if levels > 0 {
-		add(1, 1, 4, d.tree.inter)
+	add(within, up, 3, c.intra)
+	add(between, up, 3, c.inter)
+	within, between = c.within, c.between
+	if between > 0 {
+		add(1, 1, 4, c.inter)
 		between--
 	} else {
-		add(1, 1, 4, d.tree.intra)
+		add(1, 1, 4, c.intra)
 		within--
 	}
-	add(between, down, 3, d.tree.inter)
-	add(within, down, 3, d.tree.intra)
-	// The busiest worker passes on what it keeps: to the next of its node and, as
-	// the head of an inner node, to one or two nodes more.
-	busiest := 3 + min(2, max(0, d.nodes-2))
-	if d.ranks == 2 {
-		busiest = 2
-	}
+	add(between, down, 3, c.inter)
+	add(within, down, 3, c.intra)
 	// How far chunks follow each other when all workers are at it: the NIC sends
 	// beside them, what copies does not.
 	pace := func(b units.Bytes, intra, inter way) float64 {
-		return max(k.overhead+k.turn+max(k.moving(b, min(up, down), busiest), k.wire(b, intra)), k.wire(b, inter))
+		return max(k.overhead+k.turn+max(k.moving(b, min(up, down), c.busiest), k.wire(b, intra)), k.wire(b, inter))
 	}
-	both := func(b units.Bytes) float64 { return pace(b, d.tree.bothIntra, d.tree.bothInter) }
+	both := func(b units.Bytes) float64 { return pace(b, c.bothIntra, c.bothInter) }
 	whole += k.overhead
 	if k.streams { // the last reader comes to the end with the slowest writer
-		item := pace(first, d.tree.intra, d.tree.inter) - k.overhead - k.turn
+		// The way down begins when the way up is half done, more or less.
+		item := (pace(first, c.intra, c.inter)+both(first))/2 - k.overhead - k.turn
 		data += item
 		whole += item
 	}
-	p := Prediction{limit: d.limitOf(&k, ways{intra: d.tree.bothIntra, inter: d.tree.bothInter}, first)}
+	p := Prediction{limit: d.limitOf(&k, ways{intra: c.bothIntra, inter: c.bothInter}, first)}
 	p.terms = [4]float64{k.base, whole - data, data, 0}
 	if s.Loops > 1 {
 		p.terms[3] = both(s.Last)
 	}
 	if s.Loops > 2 { // until the first comes back down, links carry one direction
-		p.terms[3] += pace(s.Chunk, d.tree.intra, d.tree.inter) + float64(s.Loops-3)*both(s.Chunk)
+		p.terms[3] += pace(s.Chunk, c.intra, c.inter) + float64(s.Loops-3)*both(s.Chunk)
 	}
 	return p
 }

@@ -109,14 +109,15 @@ func TestTimesArePossible(t *testing.T) {
 			return
 		}
 		p := rapid.SampledFrom(a.Protocols()).Draw(t, "protocol")
-		size := units.Bytes(rapid.Int64Range(1, 1<<24).Draw(t, "count")) * 4
+		size := units.Bytes(rapid.Int64Range(1, 1<<22).Draw(t, "count")) * 4
 		r := w.run(t, a, p, size, profile.ForGPU(90))
 		sent := float64(p.Wire(size))
 		if a == model.Ring || a == model.Tree {
 			sent *= 2 * float64(w.cluster.Ranks()-1) / float64(w.cluster.Ranks())
 		}
 		require.GreaterOrEqual(t, r.Time.Seconds(), sent/370.8e9, "not possible")
-		require.Equal(t, r, w.run(t, a, p, size, profile.ForGPU(90)), "a second run")
+		again := w.run(t, a, p, size, profile.ForGPU(90))
+		require.Equal(t, []any{r.Time, r.Events, r.Loads()}, []any{again.Time, again.Events, again.Loads()}, "a second run")
 	})
 }
 

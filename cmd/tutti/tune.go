@@ -27,7 +27,7 @@ type tuneFlags struct {
 	sizes                   sizeFlags
 	as, profile, collective string
 	datatype, plot, export  string
-	bySize, explain, noNVLS bool
+	bySize, explain, nvls   bool
 	csv, json               bool
 	settings                nccl.Settings
 }
@@ -47,7 +47,8 @@ func newTune() *cobra.Command {
 
 By default it is tutti's own model that is asked, with the machine's calibrated
 constants; beside the winner stand the second best and what NCCL would choose.
---explain shows what the times are made of. --export writes the winners for others:
+--explain shows what the times are made of. --export writes the winners among
+NCCL's algorithms for others:
 the file of NCCL's example tuner plugin (nccl-tuner), NCCL_ALGO and NCCL_PROTO
 (env), or a table by size with the keys of MSCCL++'s plans (mscclpp).
 
@@ -71,7 +72,8 @@ what it chooses for each size and the times that it predicts, in microseconds.`,
 	flags.BoolVar(&f.explain, "explain", false, "show what each way's time is made of, at the smallest size or at --sizes")
 	flags.StringVar(&f.export, "export", "", "write the winners as "+strings.Join(exports, ", "))
 	flags.BoolVar(&f.bySize, "by-size", false, "with --as nccl: its choices by size in the place of its table")
-	flags.BoolVar(&f.noNVLS, "no-nvls", false, "as with NCCL_NVLS_ENABLE=0")
+	flags.BoolVar(&f.nvls, "nvls", true, "without it, as NCCL with NCCL_NVLS_ENABLE=0")
+	flags.BoolVar(&f.settings.CollNet, "collnet", false, "as NCCL with NCCL_COLLNET_ENABLE=1 and a plugin")
 	flags.StringVar(&f.settings.Algo, "nccl-algo", "", "as with NCCL_ALGO=LIST, such as ring,tree or ^nvls")
 	flags.StringVar(&f.settings.Proto, "nccl-proto", "", "as with NCCL_PROTO=LIST, such as LL,Simple or ^LL128")
 	flags.BoolVar(&f.csv, "csv", false, "write CSV instead of the table")
@@ -115,7 +117,7 @@ func (f *tuneFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	graphs := search.Find(cluster, search.Options{NoNVLS: f.noNVLS})
+	graphs := search.Find(cluster, search.Options{NoNVLS: !f.nvls, CollNet: f.settings.CollNet})
 	var text bytes.Buffer
 	if f.as == "nccl" {
 		err = f.asNCCL(&text, cluster, graphs, sizes)
@@ -171,6 +173,9 @@ func (f *tuneFlags) asTutti(w io.Writer, cluster *topo.Cluster, graphs search.Gr
 	study, err := winners.New(cluster, graphs, p, t, f.settings)
 	if err != nil {
 		return usage(err)
+	}
+	if f.export != "" {
+		study.OnlyNCCL()
 	}
 	if f.explain {
 		if len(f.sizes.list) == 0 {

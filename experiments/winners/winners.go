@@ -58,6 +58,17 @@ type Winner struct {
 	Loss float64
 }
 
+// OnlyNCCL leaves the algorithms that NCCL does not have out.
+func (s *Study) OnlyNCCL() {
+	var list []model.Algorithm
+	for _, a := range model.Algorithms() {
+		if _, ok := nccl.Of(a); ok {
+			list = append(list, a)
+		}
+	}
+	s.model = s.model.Only(list)
+}
+
 // Find returns the winners from one size to another.
 func (s *Study) Find(from, to units.Bytes) ([]Winner, error) {
 	ranges, err := s.model.Ranges(s.Task, s.channels, from, to)

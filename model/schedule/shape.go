@@ -1,6 +1,9 @@
 package schedule
 
-import "tutti/model/units"
+import (
+	"tutti/model"
+	"tutti/model/units"
+)
 
 // Shape is how the data of a task is divided on its first channel, which has as
 // much to do as any other.
@@ -45,6 +48,17 @@ func TreeShape(t Task) Shape {
 	parts := split(t)
 	chunk := treeChunk(t, parts[0])
 	return shape(t, parts[0].loop(1, chunk, 1), len(parts))
+}
+
+// PairsShape returns the shape of a task in one or two shots over slots: each
+// loop is a chunk, or one for each rank.
+func PairsShape(t Task) Shape {
+	parts := split(t)
+	perLoop, grain := int64(1), int64(1)
+	if t.Algorithm == model.TwoShot {
+		perLoop, grain = int64(t.Ranks), elements(t, 16)
+	}
+	return shape(t, parts[0].loop(perLoop, inGrains(t, step(t.Protocol)), grain), len(parts))
 }
 
 // NVLSShape returns the shape of a task on the given number of heads: each loop

@@ -27,6 +27,13 @@ type Choice struct {
 	Prediction
 }
 
+// Only returns the model with some algorithms alone to choose from.
+func (d *Predictor) Only(algorithms []model.Algorithm) *Predictor {
+	c := *d
+	c.algorithms = algorithms
+	return &c
+}
+
 // Choices predicts a task by every way that the cluster can go, the fastest
 // first. NCCL's rules say how many channels each has, and which of its own are not
 // to be had: LL128 needs paths that keep 128 bytes whole. It fails when there is
@@ -37,7 +44,7 @@ func (d *Predictor) Choices(t schedule.Task, m *Model) ([]Choice, error) {
 	}
 	var list []Choice
 	var last error
-	for _, a := range model.Algorithms() {
+	for _, a := range d.algorithms {
 		_, known := nccl.Of(a)
 		for _, p := range a.Protocols() {
 			if known && m.Cost(a, p) == (Cost{}) {

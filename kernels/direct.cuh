@@ -89,7 +89,7 @@ template <class T, class Op, bool pull> DEVICE void direct(const Args &a) {
       x.start(v[0].x), y.start(v[0].y);
       UNROLLED for (int r = 1; r < maxRanks; r++)
         if (r < ranks()) x.add(v[r].x), y.add(v[r].y);
-      const Quad result = {x.finish(a.divisor), y.finish(a.divisor)};
+      const Quad result = {x.finish(), y.finish()};
       UNROLLED for (int k = 0; k < maxRanks; k++)
         if (k < ranks()) store(packs(a.output[peer(k)]) + first + i, result);
     }

@@ -23,7 +23,7 @@ func Choose(ranks int, bytes int64) Launch {
 		return Launch{Algorithm: TwoShotPush, Blocks: 64, Threads: 1024, Rounds: 1}
 	case bytes <= 16*mib:
 		return Launch{Algorithm: TwoShotPush, Blocks: 64, Threads: 1024, Rounds: 2}
-	case bytes <= 64*mib || ranks > 2 && bytes <= 256*mib:
+	case bytes <= 256*mib:
 		return Launch{Algorithm: TwoShotPush, Blocks: 132, Threads: 1024, Rounds: 1}
 	default:
 		return Launch{Algorithm: Hybrid, Blocks: 132, Threads: 512, Rounds: 2}

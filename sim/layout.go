@@ -1,6 +1,9 @@
 package sim
 
 import (
+	"encoding/binary"
+	"slices"
+
 	"tutti/model"
 	"tutti/model/profile"
 	"tutti/model/schedule"
@@ -9,25 +12,46 @@ import (
 	"tutti/topo"
 )
 
-// simulation is the state of a run.
+// simulation is the state of a run. What is touched for each event is small and
+// free of pointers; what is needed now and then stands apart.
 type simulation struct {
-	schedule schedule.Schedule
-	task     schedule.Task
-	overhead units.Time
-	multimem float64 // share of a link's rate for multicasts and reductions
-
 	workers     []worker
 	ports       []port // of all workers, inbound before outbound
 	connections []connection
 	ends        []int32 // the workers at the ends of all connections
 	slots       []slot  // of all connections
 	links       []link
-	routes      []int32 // the links of all connections
+	flows       []flow     // of all links
+	routes      []crossing // of all connections
+	operations  []operation
+	uses        []use // of all operations
+	ways        []way
 
-	queue    event.Queue // of worker numbers, and of ^link numbers
-	now      units.Time
-	events   int64
-	finished int // workers
+	watch                Watcher
+	begins, froms, sends []units.Time // for the watcher: of the steps and items under way
+	wires                *wires
+	overhead             units.Time
+	turn                 units.Time  // from the end of a step to the next
+	ramp                 units.Pace  // of an item's first bytes, beside copying
+	multimem             float64     // share of a link's rate for multicasts and reductions
+	queue                event.Queue // of worker numbers, and of ^link numbers
+	able                 []int32     // workers that can go on, last come first served: they are in the cache
+	touched              []int32     // links whose event is to be set at the end of this instant
+	now                  units.Time
+	events               int64
+	finished             int        // workers
+	last                 units.Time // instant at which a step ended
+
+	schedule  schedule.Schedule
+	repeats   schedule.Repeating // the schedule, if it tells where its steps repeat
+	task      schedule.Task
+	fold      *fold
+	paces     []units.Pace // of the workers' copying
+	places    []int32      // by worker: which of the lists of ports that have become one, from 1, or 0
+	portLists [][]int32
+	lists     map[string]int32
+	forms     map[form]int32
+	patterns  map[[maxPeriod]int32]int32
 }
 
 // none stands for no worker.
@@ -37,22 +61,28 @@ const none = -1
 type state uint8
 
 const (
-	waiting   state = iota // for an item or a slot
-	scheduled              // its step begins at an instant that is known
-	running
+	able    state = iota // to begin a step, as far as is known
+	waiting              // for an item or a slot
+	running              // until links or writers are done
+	ending               // the step's end is known
 	finished
 )
 
 type worker struct {
-	step        schedule.Step
-	next, steps int
-	recv, send  schedule.Ports // of the step, that are not known to be ready
-	blocked     int32          // the connection that a waiting worker is tried again for
-	in, out     int32          // first inbound and outbound port
-	flows       int32          // on links and from writers, that the running step waits for
-	state       state
-	pace        units.Pace // of copying
-	ready       units.Time // the step does not begin before or, once it runs, end
+	busy      units.Time // sum of what its threads take
+	ready     units.Time // the step does not begin before or, once it is known, begins or ends
+	operation int32      // of the step
+	first     int32      // operation of the run
+	next      int32      // step
+	until     int32      // the step after the run's last
+	steps     int32
+	ports     int32 // the first
+	blocked   int32 // the connection that a waiting worker is tried again for
+	flows     int32 // on links and from writers, that the running step waits for
+	inbound   int32 // ports
+	tried     int16 // uses of the step that are known to be ready
+	period    int8
+	state     state
 }
 
 // port is a worker's end of a connection.
@@ -63,92 +93,203 @@ type port struct {
 }
 
 type connection struct {
-	kind               schedule.Kind
-	remote             bool  // through the network
-	direct             bool  // the writer can reach the reader's output
-	streams            bool  // the data carries flags: it can be read while it is written
-	slots, firstSlot   int32 // credits
-	firstEnd, from, to int32 // writers, then readers
-	links, firstLink   int32
 	// Items so far: filled in by the writer, there for the reader, and taken out
 	// by all readers. The first two differ over a network only.
 	staged, put, taken int32
-	flows              int32      // on links, of the item that crosses the network
-	arrival            units.Time // until the reader knows of an item that has crossed the links
-	credit             units.Time // until the writer knows of a free slot
+	slots, firstSlot   int32 // credits
+	firstEnd, from, to int32 // writers, then readers
+	firstLink, links   int32
+	bytes              int64 // on the links, of all items so far
+	flows              int32 // on links, of the item that crosses the network
+	way                uint16
+	kind               uint8
+	mover              mover
+	remote             bool // through the network
+	alone              bool // on its links, which have been merged into one
+	fetched            bool // by the reader, from the writer's input
+	direct             bool // the writer can reach the reader's output
+	streams            bool // the data carries flags: it can be read while it is written
 }
 
+// unknown stands for an instant.
+const unknown = -1
+
+// mover tells whose step has a connection's items on links: nobody's, as there
+// are none or as the network sends by itself, the readers' or the writers'.
+type mover uint8
+
+const (
+	nobody mover = iota
+	theWriters
+	theReaders
+)
+
+// readers tells whether it is the readers that move the items over the links.
+func (n *connection) readers() bool { return n.kind == uint8(schedule.Reduction) || n.fetched }
+
+// way is what the ways of connections over wires of the same kinds have in
+// common.
+type way struct {
+	arrival units.Time // until the reader knows of an item that has crossed the links
+	credit  units.Time // until the writer knows of a free slot
+}
+
+// slot holds an item, or waits for one.
 type slot struct {
-	ready, free units.Time  // instants from which the item or the slot can be used
-	last        units.Time  // instant at which an item that streams is complete, 0 before it is known
-	puts, takes int32       // still to come, of all writers or readers
-	reader      int32       // that takes an item which is not complete, or none
-	wire        units.Bytes // of the item, to be sent over the network
+	// ready is the instant from which the item can be used or, until it has
+	// crossed the network, at which it was ready to be sent.
+	ready units.Time
+	// free is the instant from which the slot can be used again.
+	free units.Time
+	// last is the instant at which an item that streams is complete, or unknown;
+	// the bytes of an item that is to be sent over the network; and else the
+	// instant at which the last of several writers so far was done.
+	last   int64
+	left   int32 // writers or readers that have not been here yet
+	reader int32 // that takes an item which is not complete, or none
 }
 
-// newSimulation lays out the workers, connections and links of a simulation.
-func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile) *simulation {
-	x := &simulation{schedule: s, task: s.Task(), workers: make([]worker, s.Workers()), connections: make([]connection, s.Connections())}
+// crossing is a link that a connection crosses, and how often.
+type crossing struct{ link, weight int32 }
+
+// newSimulation lays out the workers, connections and links of a simulation,
+// each of which stands for a class of a fold.
+func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *fold) *simulation {
+	x := &simulation{
+		schedule: s, task: s.Task(), fold: f,
+		workers: make([]worker, f.workers.count()), connections: make([]connection, f.connections.count()),
+		forms: map[form]int32{}, patterns: map[[maxPeriod]int32]int32{},
+	}
+	x.repeats, _ = s.(schedule.Repeating)
 	x.overhead, x.multimem = p.Overhead[x.task.Protocol], p.Multimem
-	ranks := make([]int, len(x.workers))
+	x.turn = p.Turn[x.task.Algorithm][x.task.Protocol]
+	if ramp := p.Ramp[x.task.Algorithm][x.task.Protocol]; ramp > 0 {
+		x.ramp = profile.RampBytes.Over(ramp).Pace()
+	}
+	x.places, x.lists = make([]int32, len(x.workers)), map[string]int32{}
+	x.paces = make([]units.Pace, len(x.workers))
+	ranks := make([]int32, len(x.workers))
 	for i := range x.workers {
-		described := s.Worker(i)
+		described := s.Worker(f.workers.first(i))
 		w := &x.workers[i]
-		ranks[i], w.steps = described.Rank, described.Steps
+		ranks[i], w.steps = int32(described.Rank), int32(described.Steps)
 		if w.steps == 0 {
 			continue
 		}
-		rate := p.Copy[x.task.Protocol]
+		rate := p.Copy[x.task.Algorithm][x.task.Protocol]
 		if described.Role == schedule.RoleScatter || described.Role == schedule.RoleGather {
 			rate = p.LocalCopy
 		}
-		w.pace = (rate * units.Rate(described.Share)).Pace()
-		w.in = int32(len(x.ports))
-		for _, c := range described.In {
-			x.ports = append(x.ports, port{connection: int32(c)})
-		}
-		w.out = int32(len(x.ports))
-		for _, c := range described.Out {
-			x.ports = append(x.ports, port{connection: int32(c)})
-		}
+		x.paces[i] = (rate * units.Rate(described.Share)).Pace()
+		w.ports = int32(len(x.ports))
+		in := x.addPorts(described.In, int(w.ports))
+		w.inbound = int32(len(described.In))
+		out := x.addPorts(described.Out, len(x.ports))
+		x.places[i] = x.merged(w.ports, in, out)
 	}
-	wires := newWires(c, p, len(x.connections))
+	wires := newWires(c, p, f, len(x.connections))
+	ways := map[way]uint16{}
 	for i := range x.connections {
-		described := s.Connection(i)
+		described := s.Connection(f.connections.first(i))
 		if len(described.From) == 0 {
 			continue
 		}
-		hop, latency := wires.lay(i, described, pick(ranks, described.From), pick(ranks, described.To))
+		hop, latency := wires.lay(int32(i), described, s)
 		n := &x.connections[i]
-		*n = connection{
-			kind: described.Kind, remote: hop == profile.HopNET,
-			slots: int32(described.Slots), firstSlot: int32(len(x.slots)),
-			firstEnd: int32(len(x.ends)), from: int32(len(described.From)), to: int32(len(described.To)),
-			arrival: latency + p.Handover[hop][x.task.Algorithm][x.task.Protocol], credit: latency,
+		n.kind, n.remote, n.slots, n.firstSlot = uint8(described.Kind), hop == profile.HopNET, int32(described.Slots), int32(len(x.slots))
+		n.firstEnd, n.from = int32(len(x.ends)), x.addEnds(described.From)
+		n.to = x.addEnds(described.To)
+		beside := described.Kind == schedule.PointToPoint && !n.remote
+		n.fetched = described.Storage == schedule.InInput
+		n.direct = described.Storage == schedule.InOutput || beside && !n.fetched && x.task.Protocol == model.Simple
+		n.streams = beside && described.Storage == schedule.Staged && x.task.Protocol != model.Simple
+		over := way{arrival: latency + p.Handover[hop][x.task.Algorithm][x.task.Protocol], credit: latency}
+		if _, known := ways[over]; !known {
+			ways[over] = uint16(len(x.ways))
+			x.ways = append(x.ways, over)
 		}
-		beside := n.kind == schedule.PointToPoint && !n.remote
-		n.direct = beside && x.task.Protocol == model.Simple
-		n.streams = beside && x.task.Protocol != model.Simple
-		for range described.Slots {
-			x.slots = append(x.slots, slot{puts: n.from, reader: none})
-		}
-		for _, ends := range [][]int{described.From, described.To} {
-			for _, w := range ends {
-				x.ends = append(x.ends, int32(w))
-			}
+		n.way = ways[over]
+		for range n.slots {
+			x.slots = append(x.slots, slot{left: n.from, reader: none})
 		}
 	}
+	wires.keep()
+	wires.drop(x)
+	x.wires = wires
 	x.links, x.routes = wires.merge(func(i int, first, count int32) {
-		x.connections[i].firstLink, x.connections[i].links = first, count
+		n := &x.connections[i]
+		n.firstLink, n.links = first, count
+		switch {
+		case count == 0 || n.remote:
+		case n.readers():
+			n.mover = theReaders
+		default:
+			n.mover = theWriters
+		}
 	})
+	for _, r := range x.routes {
+		x.links[r.link].room++
+	}
+	for i := range x.connections {
+		n := &x.connections[i]
+		n.alone = n.links == 1 && x.links[x.routes[n.firstLink].link].room == 1
+	}
+	room := int32(0)
+	for i := range x.links {
+		x.links[i].first, x.links[i].due = room, never
+		room += x.links[i].room
+	}
+	x.flows = make([]flow, room)
 	return x
 }
 
-// pick returns the values at the given places.
-func pick(values, places []int) []int {
-	picked := make([]int, len(places))
-	for i, place := range places {
-		picked[i] = values[place]
+// addEnds appends the classes of the workers at an end of a connection, each
+// once, and returns how many there are.
+func (x *simulation) addEnds(workers []int) int32 {
+	before := len(x.ends)
+	for _, w := range workers {
+		if class := x.fold.workers.of(w); !slices.Contains(x.ends[before:], class) {
+			x.ends = append(x.ends, class)
+		}
 	}
-	return picked
+	return int32(len(x.ends) - before)
+}
+
+// addPorts appends the ports of a worker from the given one on, one for each
+// class of connections, and returns which of them each connection has.
+func (x *simulation) addPorts(connections []int, from int) []int32 {
+	at := make([]int32, len(connections))
+	for i, c := range connections {
+		p := port{connection: x.fold.connections.of(c)}
+		place := slices.IndexFunc(x.ports[from:], func(q port) bool { return q == p })
+		if place < 0 {
+			place = len(x.ports) - from
+			x.ports = append(x.ports, p)
+		}
+		at[i] = int32(from + place)
+	}
+	return at
+}
+
+// merged keeps which ports of the schedule have become one, counted from a
+// worker's first, and returns the number of that list; 0 if none have.
+func (x *simulation) merged(first int32, in, out []int32) int32 {
+	list := slices.Concat(in, out)
+	key := make([]byte, 0, len(list)+1)
+	plain := true
+	for i := range list {
+		list[i] -= first
+		plain = plain && list[i] == int32(i)
+		key = binary.AppendUvarint(key, uint64(list[i]))
+	}
+	if plain {
+		return 0
+	}
+	number, known := x.lists[string(key)]
+	if !known {
+		x.portLists = append(x.portLists, list)
+		number = int32(len(x.portLists))
+		x.lists[string(key)] = number
+	}
+	return number
 }

@@ -10,12 +10,17 @@ import "tutti/model/units"
 type link struct {
 	pace  units.Pace
 	clock units.Time // service given to each flow
-	rest  units.Time // real time, below the number of flows, that is not on the clock yet
 	asOf  units.Time // instant that clock and rest belong to
-	due   units.Time // instant of the event that is to come, if any flow is here
-	flows []flow     // by end, from head on
-	head  int
+	due   units.Time // instant of the earliest event that is to come, or never
+	rest  int32      // real time, below load, that is not on the clock yet
+	load  int32      // flows on the link, each as often as it counts
+	// The link's part of the simulation's flows: a ring, by end.
+	first, room, head, count int32
+	touched                  bool // in this instant: the event is still to be set
 }
+
+// never is later than any event.
+const never = units.Time(1<<63 - 1)
 
 // flow is one item on one link.
 type flow struct {
@@ -23,51 +28,76 @@ type flow struct {
 	// owner is the worker that waits for the flow or, as ^connection, the
 	// connection whose item it is.
 	owner int32
+	// weight is how many flows this one stands for, all of them alike.
+	weight int32
 }
-
-// busy returns the number of flows on the link.
-func (l *link) busy() int { return len(l.flows) - l.head }
 
 // advance brings the clock up to now.
 func (l *link) advance(now units.Time) {
-	if n := units.Time(l.busy()); n > 0 {
-		passed := now - l.asOf + l.rest
-		l.clock += passed / n
-		l.rest = passed % n
+	switch passed := now - l.asOf + units.Time(l.rest); l.load {
+	case 0:
+	case 1:
+		l.clock += passed
+		l.rest = 0
+	default:
+		n := units.Time(l.load)
+		served := passed / n
+		l.clock += served
+		l.rest = int32(passed - served*n)
 	}
 	l.asOf = now
 }
 
-// add puts a flow on the link. Flows come nearly in the order of their ends.
-func (l *link) add(now units.Time, size units.Bytes, owner int32) {
+// add puts a flow on the link. Flows come nearly in the order of their ends. A
+// connection has one item on its links at a time, so that there is room.
+func (l *link) add(flows []flow, now units.Time, size units.Bytes, owner, weight int32) {
 	l.advance(now)
 	l.rest = 0
-	if l.head > 0 && len(l.flows) == cap(l.flows) { // move up instead of growing
-		l.flows = l.flows[:copy(l.flows, l.flows[l.head:])]
-		l.head = 0
+	own := flows[l.first : l.first+l.room]
+	end := l.clock + l.pace.Of(size)
+	at := l.wrap(l.head + l.count)
+	for range l.count {
+		before := l.wrap(at + l.room - 1)
+		if own[before].end <= end {
+			break
+		}
+		own[at] = own[before]
+		at = before
 	}
-	f := flow{l.clock + l.pace.Of(size), owner}
-	l.flows = append(l.flows, f)
-	i := len(l.flows) - 1
-	for ; i > l.head && l.flows[i-1].end > f.end; i-- {
-		l.flows[i] = l.flows[i-1]
+	own[at] = flow{end, owner, weight}
+	l.count++
+	l.load += weight
+}
+
+// wrap counts a place of the ring, below twice its size, round.
+func (l *link) wrap(at int32) int32 {
+	if at >= l.room {
+		at -= l.room
 	}
-	l.flows[i] = f
+	return at
 }
 
 // next returns the instant at which the first flow ends, if no other comes.
-func (l *link) next() units.Time {
-	return l.asOf + (l.flows[l.head].end-l.clock)*units.Time(l.busy()) - l.rest
+func (l *link) next(flows []flow) units.Time {
+	if l.count == 0 {
+		return never
+	}
+	return l.asOf + (flows[l.first+l.head].end-l.clock)*units.Time(l.load) - units.Time(l.rest)
 }
 
 // done removes a flow that has ended and returns its owner; ok is false if none
 // has.
-func (l *link) done() (owner int32, ok bool) {
-	if l.busy() == 0 || l.flows[l.head].end > l.clock {
+func (l *link) done(flows []flow) (owner int32, ok bool) {
+	if l.count == 0 {
 		return 0, false
 	}
-	owner = l.flows[l.head].owner
-	l.head++
+	f := &flows[l.first+l.head]
+	if f.end > l.clock {
+		return 0, false
+	}
+	l.head = l.wrap(l.head + 1)
+	l.count--
+	l.load -= f.weight
 	l.rest = 0
-	return owner, true
+	return f.owner, true
 }

@@ -5,217 +5,326 @@ import (
 	"tutti/model/units"
 )
 
-// run goes through events until none is left.
+// run carries out the schedule. Steps are worked out ahead of time: a worker
+// goes on as soon as it is known when its items and slots will be there, and
+// leaves such instants for others. Only what shares links has to be dealt with
+// in the order of time, by events.
 func (x *simulation) run() {
-	for i := range x.workers {
-		x.begin(int32(i))
+	if x.watch != nil {
+		x.begins, x.froms = make([]units.Time, len(x.workers)), make([]units.Time, len(x.workers))
+		x.sends = make([]units.Time, len(x.connections))
 	}
-	for x.queue.Len() > 0 {
+	for i := range x.workers {
+		x.begin(int32(i), 0)
+		x.able = append(x.able, int32(i))
+	}
+	x.work()
+	for {
+		if !x.queue.Current() {
+			x.settle()
+			if x.queue.Len() == 0 {
+				return
+			}
+		}
 		e := x.queue.Pop()
 		x.now = e.At
 		x.events++
 		switch {
 		case e.ID < 0:
 			x.tick(^e.ID)
-		case x.workers[e.ID].state == scheduled:
-			x.start(e.ID)
+		case int(e.ID) < len(x.workers):
+			x.load(e.ID)
 		default:
-			x.end(e.ID)
+			x.send(e.ID - int32(len(x.workers)))
+		}
+		x.work()
+	}
+}
+
+// work lets all workers that can go on do so.
+func (x *simulation) work() {
+	for len(x.able) > 0 {
+		last := len(x.able) - 1
+		id := x.able[last]
+		x.able = x.able[:last]
+		if x.workers[id].state == ending {
+			x.end(id)
+		}
+		for x.step(id) {
+			x.end(id)
 		}
 	}
 }
 
-// begin turns a worker to its next step.
-func (x *simulation) begin(id int32) {
+// begin turns a worker to its next step, at the given instant.
+func (x *simulation) begin(id int32, at units.Time) {
 	w := &x.workers[id]
-	if w.next == w.steps {
-		w.state = finished
-		x.finished++
-		return
-	}
-	w.step = x.schedule.Step(int(id), w.next)
-	w.recv, w.send, w.ready = w.step.Recv, w.step.Send, x.now
-	w.state = waiting
-	x.try(id)
-}
-
-// try finds out when a waiting worker's step can begin: not before w.ready, as
-// far as is known. If an item or a slot is not in sight, the worker waits to be
-// tried again.
-func (x *simulation) try(id int32) {
-	w := &x.workers[id]
-	for i := range w.recv.All() {
-		p := &x.ports[w.in+int32(i)]
-		n := &x.connections[p.connection]
-		if n.put <= p.items {
-			w.blocked = p.connection
+	w.state = able
+	x.last = max(x.last, at)
+	if w.next == w.until {
+		if w.next == w.steps {
+			w.state = finished
+			x.finished++
 			return
 		}
-		w.ready = max(w.ready, x.slots[n.firstSlot+p.slot].ready)
-		w.recv.From++
-	}
-	for i := range w.send.All() {
-		p := &x.ports[w.out+int32(i)]
-		n := &x.connections[p.connection]
-		if n.taken+n.slots <= p.items {
-			w.blocked = p.connection
-			return
+		r := x.runAt(id, w.next)
+		w.first, w.operation, w.period, w.until = r.first, r.first, int8(r.period), r.until
+	} else if w.period > 1 {
+		if w.operation++; w.operation == w.first+int32(w.period) {
+			w.operation = w.first
 		}
-		w.ready = max(w.ready, x.slots[n.firstSlot+p.slot].free)
-		w.send.From++
 	}
-	w.state = scheduled
-	x.queue.Push(max(w.ready, x.now)+x.overhead, id)
+	w.tried, w.ready = 0, at
+	if w.next > 0 {
+		w.ready += x.operations[w.operation].turn
+	}
 }
 
-// start lets a worker move the data of its step.
-func (x *simulation) start(id int32) {
+// step works out when a worker's step begins and, if it can, when it ends, in
+// w.ready. It returns false if the end is not known yet. If an item or a slot is
+// not in sight, the worker waits to be woken; if the step puts flows on links,
+// or takes an item that streams, for these.
+func (x *simulation) step(id int32) (ended bool) {
 	w := &x.workers[id]
-	w.state = running
-	w.ready = x.now
-	if keeps := w.step.Send.Len() == 0 && !w.step.Input; !keeps || !x.direct(w) {
-		w.ready += w.pace.Of(x.size(w.step.Total()))
+	if w.state == finished {
+		return false
 	}
-	for i := range w.step.Send.All() {
-		p := &x.ports[w.out+int32(i)]
+	o := &x.operations[w.operation]
+	flows := false
+	for at := o.first + int32(w.tried); at < o.end; at++ {
+		u := &x.uses[at]
+		p := &x.ports[w.ports+u.port]
 		n := &x.connections[p.connection]
-		if !n.remote && n.kind != schedule.Reduction {
-			w.flows += x.transfer(n, x.wire(w, i), id)
+		s := &x.slots[n.firstSlot+p.slot]
+		if at < o.sends {
+			if n.put <= p.items {
+				w.blocked, w.state = p.connection, waiting
+				return false
+			}
+			w.ready = max(w.ready, s.ready)
+		} else {
+			if n.taken+n.slots <= p.items {
+				w.blocked, w.state = p.connection, waiting
+				return false
+			}
+			w.ready = max(w.ready, s.free)
 		}
-		if n.streams {
-			s := &x.slots[n.firstSlot+p.slot]
-			s.last = 0
-			x.put(n, p.connection, s)
-		}
+		w.tried++
 	}
-	for i := range w.step.Recv.All() {
-		p := &x.ports[w.in+int32(i)]
+	begin := w.ready + o.overhead
+	w.ready = begin + o.copy
+	w.busy += o.copy
+	if x.watch != nil {
+		x.begins[id] = begin
+	}
+	for at := o.first; at < o.end; at++ {
+		u := &x.uses[at]
+		p := &x.ports[w.ports+u.port]
 		n := &x.connections[p.connection]
-		if n.kind == schedule.Reduction {
-			w.flows += x.transfer(n, x.wire(w, i), id)
+		side := theReaders
+		if at >= o.sends {
+			side = theWriters
 		}
-		if n.streams {
-			if s := &x.slots[n.firstSlot+p.slot]; s.last > 0 {
-				w.ready = max(w.ready, s.last)
+		if n.mover == side && u.wire > 0 {
+			if n.alone {
+				w.ready = max(w.ready, begin+x.crossed(n, u.wire))
 			} else {
-				s.reader = id
-				w.flows++
+				flows = true
 			}
 		}
-	}
-	if w.flows == 0 {
-		x.queue.Push(w.ready, id)
-	}
-}
-
-// direct tells whether the writers of a worker's items have put the data where
-// it belongs.
-func (x *simulation) direct(w *worker) bool {
-	for i := range w.step.Recv.All() {
-		if !x.connections[x.ports[w.in+int32(i)].connection].direct {
-			return false
-		}
-	}
-	return w.step.Recv.Len() > 0
-}
-
-// release takes away one of the things that a running step waits for.
-func (x *simulation) release(id int32) {
-	w := &x.workers[id]
-	if w.flows--; w.flows > 0 {
-		return
-	}
-	if w.ready > x.now {
-		x.queue.Push(w.ready, id)
-	} else {
-		x.end(id)
-	}
-}
-
-// complete lets the reader of an item that streams come to the end of it.
-func (x *simulation) complete(n *connection, s *slot) {
-	s.last = x.now + n.arrival
-	if id := s.reader; id != none {
-		s.reader = none
-		x.workers[id].ready = max(x.workers[id].ready, s.last)
-		x.release(id)
-	}
-}
-
-// end completes a worker's step: slots become free and items go on their way.
-func (x *simulation) end(id int32) {
-	w := &x.workers[id]
-	for i := range w.step.Recv.All() {
-		n, s, c := x.pass(w.in + int32(i))
-		if s.takes--; s.takes > 0 {
+		if !n.streams {
 			continue
 		}
-		s.puts, s.free = n.from, x.now+n.credit
-		n.taken++
-		x.wake(c, x.ends[n.firstEnd:n.firstEnd+n.from])
-	}
-	for i := range w.step.Send.All() {
-		n, s, c := x.pass(w.out + int32(i))
-		if n.remote {
-			s.wire = x.wire(w, i)
-			if n.staged++; n.staged == n.put+1 {
-				x.send(n, c)
-			}
-		} else if n.streams {
-			x.complete(n, s)
-		} else if s.puts--; s.puts == 0 {
-			x.put(n, c, s)
+		s := &x.slots[n.firstSlot+p.slot]
+		switch {
+		case at >= o.sends:
+			s.last = unknown
+			x.put(n, p.connection, s, begin+x.arrival(n, o))
+		case s.last != unknown:
+			w.ready = max(w.ready, units.Time(s.last))
+		default:
+			s.reader = id
+			w.flows++
 		}
 	}
-	w.next++
-	x.begin(id)
-}
-
-// pass moves a port on to its next slot and returns the one it leaves.
-func (x *simulation) pass(port int32) (*connection, *slot, int32) {
-	p := &x.ports[port]
-	n := &x.connections[p.connection]
-	s := &x.slots[n.firstSlot+p.slot]
-	p.items++
-	if p.slot++; p.slot == n.slots {
-		p.slot = 0
+	if flows {
+		w.flows++ // until they are on the links
+		x.queue.Push(begin, id)
 	}
-	return n, s, p.connection
+	if w.flows > 0 {
+		w.state = running
+		return false
+	}
+	return true
 }
 
-// put makes an item available to the readers.
-func (x *simulation) put(n *connection, c int32, s *slot) {
-	s.takes, s.ready = n.to, x.now+n.arrival
+// load puts the items of a worker's step on links.
+func (x *simulation) load(id int32) {
+	w := &x.workers[id]
+	o := &x.operations[w.operation]
+	for at := o.first; at < o.end; at++ {
+		u := &x.uses[at]
+		n := &x.connections[x.ports[w.ports+u.port].connection]
+		side := theReaders
+		if at >= o.sends {
+			side = theWriters
+		}
+		if n.mover == side && !n.alone {
+			w.flows += x.transfer(n, u.wire, id)
+		}
+	}
+	x.release(id, x.now)
+}
+
+// release takes away one of the things that a running step waits for; the step
+// does not end before it.
+func (x *simulation) release(id int32, at units.Time) {
+	w := &x.workers[id]
+	w.ready = max(w.ready, at)
+	if w.flows--; w.flows == 0 {
+		w.state = ending
+		x.able = append(x.able, id)
+	}
+}
+
+// end completes a worker's step, at w.ready: slots become free and items go on
+// their way.
+func (x *simulation) end(id int32) {
+	w := &x.workers[id]
+	o := &x.operations[w.operation]
+	for at := o.first; at < o.end; at++ {
+		u := &x.uses[at]
+		p := &x.ports[w.ports+u.port]
+		n := &x.connections[p.connection]
+		s := &x.slots[n.firstSlot+p.slot]
+		p.items++
+		if p.slot++; p.slot == n.slots {
+			p.slot = 0
+		}
+		if at >= o.sends {
+			n.bytes += int64(u.wire)
+		}
+		switch {
+		case at < o.sends:
+			x.take(n, p.connection, s, w.ready)
+		case n.remote && n.alone && n.from == 1:
+			l := &x.links[x.routes[n.firstLink].link]
+			x.sent(p.connection, max(l.asOf, w.ready))
+			l.asOf = max(l.asOf, w.ready) + x.crossed(n, u.wire)
+			x.got(p.connection, l.asOf)
+			n.staged++
+			x.put(n, p.connection, s, l.asOf+x.arrival(n, o))
+		case n.remote:
+			if s.left == n.from {
+				s.ready = 0
+			}
+			s.last, s.ready = int64(u.wire), max(s.ready, w.ready)
+			if s.left--; s.left > 0 {
+				continue
+			}
+			if n.staged++; n.staged == n.put+1 {
+				x.queue.Push(s.ready, int32(len(x.workers))+p.connection)
+			}
+		case n.streams:
+			s.last = int64(w.ready + x.arrival(n, o))
+			if reader := s.reader; reader != none {
+				s.reader = none
+				x.release(reader, units.Time(s.last))
+			}
+		case n.from == 1:
+			x.put(n, p.connection, s, w.ready+x.arrival(n, o))
+		default:
+			if s.left == n.from {
+				s.last = 0
+			}
+			s.last = max(s.last, int64(w.ready))
+			if s.left--; s.left == 0 {
+				x.put(n, p.connection, s, units.Time(s.last)+x.arrival(n, o))
+			}
+		}
+	}
+	if x.watch != nil {
+		x.watch.Step(x.fold.workers.first(int(id)), int(w.next), x.froms[id], x.begins[id], w.ready)
+		x.froms[id] = w.ready
+	}
+	w.next++
+	x.begin(id, w.ready)
+}
+
+// arrival returns how long it takes until the reader knows of an item that has
+// crossed the links: no time if it need not wait for it.
+func (x *simulation) arrival(n *connection, o *operation) units.Time {
+	if o.passes && n.streams {
+		return 0
+	}
+	return x.ways[n.way].arrival
+}
+
+// put makes an item available to the readers, which know of it at the given
+// instant.
+func (x *simulation) put(n *connection, c int32, s *slot, at units.Time) {
+	s.left, s.ready, s.free = n.to, at, 0
 	n.put++
 	x.wake(c, x.ends[n.firstEnd+n.from:n.firstEnd+n.from+n.to])
 }
 
-// wake tries those workers again that wait for a connection.
+// take has one more reader done with an item; the last one frees the slot.
+func (x *simulation) take(n *connection, c int32, s *slot, at units.Time) {
+	s.free = max(s.free, at+x.ways[n.way].credit)
+	if s.left--; s.left > 0 {
+		return
+	}
+	s.left = n.from
+	n.taken++
+	x.wake(c, x.ends[n.firstEnd:n.firstEnd+n.from])
+}
+
+// wake lets those workers go on that wait for a connection.
 func (x *simulation) wake(c int32, ids []int32) {
 	for _, id := range ids {
 		if w := &x.workers[id]; w.state == waiting && w.blocked == c {
-			x.try(id)
+			w.state = able
+			x.able = append(x.able, id)
 		}
 	}
 }
 
 // send starts the next item of a remote connection on its way.
-func (x *simulation) send(n *connection, id int32) {
-	n.flows = x.transfer(n, x.slots[n.firstSlot+n.put%n.slots].wire, ^id)
+func (x *simulation) send(id int32) {
+	n := &x.connections[id]
+	x.sent(id, x.now)
+	n.flows = x.transfer(n, units.Bytes(x.slots[n.firstSlot+n.put%n.slots].last), ^id)
 	if n.flows == 0 {
-		x.arrive(n, id)
+		x.arrive(id)
 	}
 }
 
-// size and wire return the bytes of elements, and those that the item of a
-// port puts on a link.
-func (x *simulation) size(elements int64) units.Bytes {
-	return units.Bytes(elements) * x.task.Datatype.Size()
+// arrive hands an item that has crossed the network to the reader, and sends
+// the next one once it is there.
+func (x *simulation) arrive(id int32) {
+	n := &x.connections[id]
+	x.got(id, x.now)
+	x.put(n, id, &x.slots[n.firstSlot+n.put%n.slots], x.now+x.ways[n.way].arrival)
+	if n.staged == n.put {
+		return
+	}
+	staged := x.slots[n.firstSlot+n.put%n.slots].ready
+	x.queue.Push(max(x.now, staged), int32(len(x.workers))+id)
 }
 
-func (x *simulation) wire(w *worker, port int) units.Bytes {
-	_, count := w.step.Range(port)
-	return x.task.Protocol.Wire(x.size(count))
+// crossed returns how long an item takes over links that nothing else crosses.
+func (x *simulation) crossed(n *connection, size units.Bytes) units.Time {
+	r := x.routes[n.firstLink]
+	return x.links[r.link].pace.Of(x.moved(n, size)) * units.Time(r.weight)
+}
+
+// moved returns the bytes that an item puts on links, in units of what a link
+// carries point to point.
+func (x *simulation) moved(n *connection, size units.Bytes) units.Bytes {
+	if n.kind != uint8(schedule.PointToPoint) && !n.remote {
+		return units.Bytes(float64(size) / x.multimem)
+	}
+	return size
 }
 
 // transfer puts an item on the links of a connection, and returns on how many.
@@ -223,53 +332,73 @@ func (x *simulation) transfer(n *connection, size units.Bytes, owner int32) int3
 	if size == 0 {
 		return 0
 	}
-	if n.kind != schedule.PointToPoint {
-		size = units.Bytes(float64(size) / x.multimem)
+	size = x.moved(n, size)
+	for _, r := range x.routes[n.firstLink : n.firstLink+n.links] {
+		l := &x.links[r.link]
+		l.add(x.flows, x.now, size, owner, r.weight)
+		x.touch(l, r.link)
 	}
-	for _, id := range x.routes[n.firstLink : n.firstLink+n.links] {
+	return n.links
+}
+
+// touch has a link's event set at the end of this instant.
+func (x *simulation) touch(l *link, id int32) {
+	if !l.touched {
+		l.touched = true
+		x.touched = append(x.touched, id)
+	}
+}
+
+// settle sets the events of links on which flows have come or gone, unless an
+// earlier one is set: it will see that it is too early, and set the next.
+func (x *simulation) settle() {
+	for _, id := range x.touched {
 		l := &x.links[id]
-		idle := l.busy() == 0
-		l.add(x.now, size, owner)
-		if next := l.next(); idle || next < l.due {
+		l.touched = false
+		if next := l.next(x.flows); next < l.due {
 			l.due = next
 			x.queue.Push(next, ^id)
 		}
 	}
-	return n.links
+	x.touched = x.touched[:0]
 }
 
 // tick takes the flows that have ended off a link.
 func (x *simulation) tick(id int32) {
 	l := &x.links[id]
-	if l.busy() == 0 || x.now != l.due {
+	if x.now != l.due {
 		return // an event that an earlier one has replaced
 	}
+	l.due = never
+	x.touch(l, id)
 	l.advance(x.now)
 	for {
-		owner, ok := l.done()
-		if !ok {
-			break
-		}
-		if owner < 0 {
-			n := &x.connections[^owner]
-			if n.flows--; n.flows == 0 {
-				x.arrive(n, ^owner)
+		owner, ok := l.done(x.flows)
+		switch {
+		case !ok:
+			return
+		case owner >= 0:
+			x.release(owner, x.now)
+		default:
+			if n := &x.connections[^owner]; n.flows == 1 {
+				n.flows = 0
+				x.arrive(^owner)
+			} else {
+				n.flows--
 			}
-			continue
 		}
-		x.release(owner)
-	}
-	if l.busy() > 0 {
-		l.due = l.next()
-		x.queue.Push(l.due, ^id)
 	}
 }
 
-// arrive hands an item that has crossed the network to the reader, and sends
-// the next one.
-func (x *simulation) arrive(n *connection, id int32) {
-	x.put(n, id, &x.slots[n.firstSlot+n.put%n.slots])
-	if n.staged > n.put {
-		x.send(n, id)
+// sent and got tell the watcher of an item on its way over the network.
+func (x *simulation) sent(connection int32, at units.Time) {
+	if x.watch != nil {
+		x.sends[connection] = at
+	}
+}
+
+func (x *simulation) got(connection int32, at units.Time) {
+	if x.watch != nil {
+		x.watch.Crossing(x.fold.connections.first(int(connection)), x.sends[connection], at)
 	}
 }

@@ -27,26 +27,89 @@ import (
 	"tutti/topo"
 )
 
+// Options change how a simulation is done, not what it finds.
+type Options struct {
+	// NoSymmetry simulates every worker, even where many do the same.
+	NoSymmetry bool
+	// Watch, unless nil, is told of every step.
+	Watch Watcher
+}
+
+// Watcher follows a simulation. Steps of one worker come in order, those of
+// different workers as they become known.
+type Watcher interface {
+	// Step tells of a step of a worker, by their numbers in the schedule: when the
+	// worker was done with the one before, when its items and slots were there,
+	// and when it ended.
+	Step(worker, step int, from, begin, end units.Time)
+	// Crossing tells of an item of a remote connection on its links.
+	Crossing(connection int, begin, end units.Time)
+}
+
 // Result is what a simulation found.
 type Result struct {
 	// Time is from the call to the end of the last rank's kernel.
 	Time units.Time
-	// Events is how many events the simulation took.
-	Events int64
+	// Base is the part of Time that the launch and the end of the kernel take.
+	Base units.Time
+	// Events is how many events the simulation took, and Steps how many steps.
+	Events, Steps int64
+	// Workers is how many workers were simulated, and Of how many there are.
+	Workers, Of int
+
+	simulation *simulation
+	wires      *wires
 }
 
 // Run simulates a schedule on a cluster. The schedule's ranks must be the
 // cluster's. It fails for a schedule that stops before its end, as one does
 // that [schedule.Verify] refuses.
 func Run(s schedule.Schedule, c *topo.Cluster, p *profile.Profile) (Result, error) {
-	if task := s.Task(); task.Ranks != c.Ranks() {
+	return RunWith(s, c, p, Options{})
+}
+
+// RunWith is [Run] with options.
+func RunWith(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options) (Result, error) {
+	task := s.Task()
+	if task.Ranks != c.Ranks() {
 		return Result{}, fmt.Errorf("a schedule for %d ranks does not run on %d", task.Ranks, c.Ranks())
 	}
-	x := newSimulation(s, c, p)
+	f := unfolded(s)
+	if !o.NoSymmetry && o.Watch == nil {
+		f = findFold(s, c, p)
+	}
+	x := newSimulation(s, c, p, f)
+	x.watch = o.Watch
 	x.run()
 	if x.finished < len(x.workers) {
-		return Result{}, fmt.Errorf("deadlock after %v: %d of %d workers cannot go on", x.now, len(x.workers)-x.finished, len(x.workers))
+		return Result{}, fmt.Errorf("deadlock after %v: %d of %d workers cannot go on", x.last, len(x.workers)-x.finished, len(x.workers))
 	}
-	task := s.Task()
-	return Result{Time: p.Base[task.Algorithm][task.Protocol] + x.now, Events: x.events}, nil
+	base := p.Base[task.Algorithm][task.Protocol]
+	result := Result{
+		Time: base + x.last, Base: base, Events: x.events, Workers: len(x.workers), Of: f.workers.total,
+		simulation: x, wires: x.wires,
+	}
+	for i := range x.workers {
+		result.Steps += int64(x.workers[i].steps)
+	}
+	return result, nil
+}
+
+// Need estimates the memory that simulating a schedule takes.
+func Need(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options) units.Bytes {
+	f := unfolded(s)
+	if !o.NoSymmetry {
+		f = findFold(s, c, p)
+	}
+	const perWorker, perConnection, perSlot, perCrossing = 160, 180, 40, 60 // bytes, with what stands beside each
+	count := f.connections.count()
+	slots, crossings := 0, 0
+	const samples = 512
+	for i := range min(count, samples) {
+		n := s.Connection(f.connections.first(i * max(1, count/samples)))
+		slots += n.Slots
+		crossings += 2 * (len(n.From) + len(n.To))
+	}
+	each := perConnection + (perSlot*slots+perCrossing*crossings)/max(1, min(count, samples))
+	return units.Bytes(f.workers.count()*perWorker + count*each)
 }

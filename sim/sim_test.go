@@ -109,14 +109,15 @@ func TestTimesArePossible(t *testing.T) {
 			return
 		}
 		p := rapid.SampledFrom(a.Protocols()).Draw(t, "protocol")
-		size := units.Bytes(rapid.Int64Range(1, 1<<24).Draw(t, "count")) * 4
+		size := units.Bytes(rapid.Int64Range(1, 1<<22).Draw(t, "count")) * 4
 		r := w.run(t, a, p, size, profile.ForGPU(90))
 		sent := float64(p.Wire(size))
 		if a == model.Ring || a == model.Tree {
 			sent *= 2 * float64(w.cluster.Ranks()-1) / float64(w.cluster.Ranks())
 		}
 		require.GreaterOrEqual(t, r.Time.Seconds(), sent/370.8e9, "not possible")
-		require.Equal(t, r, w.run(t, a, p, size, profile.ForGPU(90)), "a second run")
+		again := w.run(t, a, p, size, profile.ForGPU(90))
+		require.Equal(t, []any{r.Time, r.Events, r.Loads()}, []any{again.Time, again.Events, again.Loads()}, "a second run")
 	})
 }
 
@@ -125,11 +126,13 @@ func TestTimeScales(t *testing.T) {
 	w := newWorld(t, "dgx-h100", 2, 0)
 	for _, a := range []model.Algorithm{model.Ring, model.Tree, model.NVLSTree} {
 		slow, fast := profile.ForGPU(90), profile.ForGPU(90)
-		for p := range fast.Copy {
-			fast.Copy[p] *= 2
+		for p := range fast.Overhead {
 			fast.Overhead[p] /= 2
 			for b := range fast.Base {
+				fast.Copy[b][p] *= 2
 				fast.Base[b][p] /= 2
+				fast.Turn[b][p] /= 2
+				fast.Ramp[b][p] /= 2
 				for h := range fast.Handover {
 					fast.Handover[h][b][p] /= 2
 				}
@@ -160,7 +163,7 @@ func TestRunErrors(t *testing.T) {
 	w, other := newWorld(t, "h200x4", 1, 0), newWorld(t, "h200x4", 1, 3)
 	s := w.schedule(t, model.Ring, model.LL, 64)
 	_, err := sim.Run(stuck{s}, w.cluster, profile.ForGPU(90))
-	assert.EqualError(t, err, "deadlock after 1.842 us: 4 of 4 workers cannot go on")
+	assert.EqualError(t, err, "deadlock after 1.584 us: 4 of 4 workers cannot go on")
 	_, err = sim.Run(s, other.cluster, profile.ForGPU(90))
 	assert.EqualError(t, err, "a schedule for 4 ranks does not run on 3")
 }

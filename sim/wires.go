@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"slices"
 
 	"tutti/model/profile"
@@ -9,18 +10,23 @@ import (
 	"tutti/topo"
 )
 
-// wires lays the connections of a schedule over the links of a cluster.
+// wires lays the connections of a schedule over the links of a cluster, as far
+// as a fold has them.
 type wires struct {
 	cluster *topo.Cluster
 	profile *profile.Profile
+	fold    *fold
 	used    []usedLink
-	index   map[int]int32 // of a link of the cluster, in used
-	routes  [][]int32     // by connection
+	index   map[int]int32 // of a class of links, in used
+	routes  [][]crossing  // by connection, over used, without those that never hold anything up
+	all     [][]crossing  // with them
 }
 
 // usedLink is a link of the cluster that some connection crosses.
 type usedLink struct {
 	pace  units.Pace
+	link  int   // of the cluster, the first that it stands for
+	size  int32 // links that it stands for
 	users userSet
 }
 
@@ -28,30 +34,29 @@ type usedLink struct {
 // random-looking number for each.
 type userSet struct{ count, sum uint64 }
 
-func newWires(c *topo.Cluster, p *profile.Profile, connections int) *wires {
-	return &wires{cluster: c, profile: p, index: map[int]int32{}, routes: make([][]int32, connections)}
+func newWires(c *topo.Cluster, p *profile.Profile, f *fold, connections int) *wires {
+	return &wires{cluster: c, profile: p, fold: f, index: map[int]int32{}, routes: make([][]crossing, connections)}
 }
 
-// lay finds the links of a connection whose ends run on the given ranks, and
+// lay finds the links of a connection of the schedule, the first of a class, and
 // returns the kind of way that they make and their latency.
-func (w *wires) lay(id int, c schedule.Connection, from, to []int) (profile.Hop, units.Time) {
-	var route, way []int // all links; those from one writer to one reader
-	if c.Kind == schedule.PointToPoint {
-		route = w.cluster.Route(from[0], to[0], c.OutNET, c.InNET)
-		way = route
-	} else {
-		for _, rank := range from {
-			route = append(route, w.cluster.ToSwitch(rank)...)
-		}
-		for _, rank := range to {
-			route = append(route, w.cluster.FromSwitch(rank)...)
-		}
-		way = append(w.cluster.ToSwitch(from[0]), w.cluster.FromSwitch(to[0])...)
+func (w *wires) lay(class int32, c schedule.Connection, s schedule.Schedule) (profile.Hop, units.Time) {
+	route := routeOf(w.cluster, s, c)
+	way := route // from one writer to one reader
+	switch {
+	case c.Kind == schedule.Aggregation:
+		way = append(w.cluster.ToRoot(s.Worker(c.From[0]).Rank, c.OutNET), w.cluster.FromRoot(s.Worker(c.To[0]).Rank, c.InNET)...)
+	case c.Kind != schedule.PointToPoint:
+		way = append(w.cluster.ToSwitch(s.Worker(c.From[0]).Rank), w.cluster.FromSwitch(s.Worker(c.To[0]).Rank)...)
 	}
 	hop, latency := profile.HopNVLink, units.Time(0)
 	for _, link := range way {
 		kind, _ := w.cluster.Link(link)
-		latency += w.profile.Latency[kind]
+		if stated := w.cluster.Latency(link); stated > 0 {
+			latency += stated
+		} else {
+			latency += w.profile.Latency[kind]
+		}
 		if kind != topo.LinkNVL {
 			hop = profile.HopPCI
 		}
@@ -59,31 +64,129 @@ func (w *wires) lay(id int, c schedule.Connection, from, to []int) (profile.Hop,
 	if c.OutNET >= 0 {
 		hop = profile.HopNET
 	}
+	var crossed []crossing
 	for _, link := range route {
 		i := w.use(link)
-		w.used[i].users.count++
-		w.used[i].users.sum += scramble(uint64(id))
-		w.routes[id] = append(w.routes[id], i)
+		if at := slices.IndexFunc(crossed, func(r crossing) bool { return r.link == i }); at >= 0 {
+			crossed[at].weight++
+		} else {
+			crossed = append(crossed, crossing{i, 1})
+		}
 	}
+	for at, r := range crossed {
+		weight := r.weight * int32(w.fold.connections.size(class))
+		crossed[at].weight = weight / w.used[r.link].size
+		users := &w.used[r.link].users
+		users.count += uint64(crossed[at].weight)
+		users.sum += scramble(uint64(class)<<32 | uint64(crossed[at].weight))
+	}
+	w.routes[class] = crossed
 	return hop, latency
+}
+
+// routeOf returns all links that a connection crosses.
+func routeOf(c *topo.Cluster, s schedule.Schedule, n schedule.Connection) (route []int) {
+	if n.Kind == schedule.PointToPoint {
+		return c.Route(s.Worker(n.From[0]).Rank, s.Worker(n.To[0]).Rank, n.OutNET, n.InNET)
+	}
+	up, down := func(rank int) []int { return c.ToSwitch(rank) }, func(rank int) []int { return c.FromSwitch(rank) }
+	if n.Kind == schedule.Aggregation { // each link carries it once, however many are below
+		up, down = func(rank int) []int { return c.ToRoot(rank, n.OutNET) }, func(rank int) []int { return c.FromRoot(rank, n.InNET) }
+	}
+	for _, w := range n.From {
+		route = append(route, up(s.Worker(w).Rank)...)
+	}
+	for _, w := range n.To {
+		route = append(route, down(s.Worker(w).Rank)...)
+	}
+	if n.Kind == schedule.Aggregation {
+		slices.Sort(route)
+		route = slices.Compact(route)
+	}
+	return route
 }
 
 // use returns the place of a link of the cluster in used.
 func (w *wires) use(link int) int32 {
-	i, known := w.index[link]
+	class, size := link, int32(1)
+	if w.fold.links.place != nil {
+		place, local := w.cluster.Place(link)
+		at := w.fold.links.at(place, local)
+		class, size = int(at), int32(w.fold.links.size(at))
+	}
+	i, known := w.index[class]
 	if !known {
 		i = int32(len(w.used))
-		w.index[link] = i
+		w.index[class] = i
 		kind, rate := w.cluster.Link(link)
-		w.used = append(w.used, usedLink{pace: (rate * units.Rate(w.profile.Efficiency[kind])).Pace()})
+		w.used = append(w.used, usedLink{pace: (rate * units.Rate(w.profile.Efficiency[kind])).Pace(), link: link, size: size})
 	}
 	return i
+}
+
+// keep keeps the whole routes, to tell later what crossed which link.
+func (w *wires) keep() {
+	w.all = make([][]crossing, len(w.routes))
+	for id, route := range w.routes {
+		w.all[id] = slices.Clone(route)
+	}
+}
+
+// drop takes links off the routes that never hold anything up: all their items
+// are moved in steps that take longer than any of them can be on the link, even
+// when all share it all the time.
+//
+// Let the smallest item take c to move, and f on a link to itself; m connections
+// cross the link. Sharing makes that m*f, to which comes what the link rounds
+// away: below m picoseconds whenever an item comes or goes, and in the time of
+// one item no more than 2(m-1)(1+2) of the smallest do. Larger items take longer
+// in proportion.
+func (w *wires) drop(x *simulation) {
+	least := make([]int64, len(w.used))        // elements
+	slowest := make([]units.Time, len(w.used)) // c - m*f - rounding
+	for i := range slowest {
+		slowest[i], least[i] = never, math.MaxInt64
+	}
+	type item struct {
+		elements int64
+		pace     units.Pace
+	}
+	items := make([]item, len(w.routes))
+	for id, route := range w.routes {
+		n := &x.connections[id]
+		movers := x.ends[n.firstEnd : n.firstEnd+n.from]
+		if n.readers() {
+			movers = x.ends[n.firstEnd+n.from : n.firstEnd+n.from+n.to]
+		}
+		items[id] = item{math.MaxInt64, math.MaxUint64}
+		for _, mover := range movers {
+			items[id].elements = min(items[id].elements, x.least(mover))
+			items[id].pace = min(items[id].pace, x.paces[mover])
+		}
+		if n.remote {
+			items[id] = item{1, 0} // it moves by itself
+		}
+		for _, r := range route {
+			least[r.link] = min(least[r.link], items[id].elements)
+		}
+	}
+	for id, route := range w.routes {
+		n := &x.connections[id]
+		for _, r := range route {
+			size := x.size(least[r.link])
+			m, f := units.Time(w.used[r.link].users.count), w.used[r.link].pace.Of(x.moved(n, x.task.Protocol.Wire(size))+1)
+			slowest[r.link] = min(slowest[r.link], items[id].pace.Of(size)-1-m*(f+1)-6*m*(m-1))
+		}
+	}
+	for id, route := range w.routes {
+		w.routes[id] = slices.DeleteFunc(route, func(r crossing) bool { return slowest[r.link] >= 0 })
+	}
 }
 
 // merge makes one of all links that are always crossed together, the slowest,
 // as the others never hold anything up. It returns the links that are left and
 // each connection's part of the routes.
-func (w *wires) merge(place func(connection int, first, count int32)) (links []link, routes []int32) {
+func (w *wires) merge(place func(connection int, first, count int32)) (links []link, routes []crossing) {
 	merged := map[userSet]int32{}
 	as := make([]int32, len(w.used))
 	for i, u := range w.used {
@@ -98,9 +201,9 @@ func (w *wires) merge(place func(connection int, first, count int32)) (links []l
 	}
 	for id, route := range w.routes {
 		first := int32(len(routes))
-		for _, i := range route {
-			if !slices.Contains(routes[first:], as[i]) {
-				routes = append(routes, as[i])
+		for _, r := range route {
+			if over := (crossing{as[r.link], r.weight}); !slices.Contains(routes[first:], over) {
+				routes = append(routes, over)
 			}
 		}
 		place(id, first, int32(len(routes))-first)

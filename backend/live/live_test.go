@@ -69,7 +69,13 @@ func same(t *testing.T, file string, text []byte) {
 	require.NoError(t, err)
 	got, err := topo.ReadXML(bytes.NewReader(text), file)
 	require.NoError(t, err, "%s", text)
-	assert.Equal(t, want, got)
+	assert.Equal(t, dump(t, want), dump(t, got))
+}
+
+func dump(t *testing.T, s *topo.System) string {
+	var text bytes.Buffer
+	require.NoError(t, topo.Dump(&text, s))
+	return text.String()
 }
 
 // On a bare-metal host a GPU and a NIC hang below the same PCI switch, which is
@@ -88,6 +94,7 @@ func TestSwitch(t *testing.T) {
 	device(entries, nic, map[string]string{"class": "0x020700", "max_link_speed": "32.0 GT/s PCIe", "max_link_width": "16"})
 	entries["sys/devices/pci0000:15/0000:15:01.0/max_link_speed"] = "16.0 GT/s PCIe"
 	entries["sys/devices/pci0000:15/0000:15:01.0/max_link_width"] = "16"
+	entries["sys/module/nvidia_peermem/version"] = "580"
 	entries[nic+"/infiniband/mlx5_0/device"] = "->../.."
 	entries[nic+"/infiniband/mlx5_0/node_guid"] = "0123:4567:89ab:cdef"
 	entries[nic+"/infiniband/mlx5_0/ports/1/state"] = "4: ACTIVE"
@@ -97,7 +104,7 @@ func TestSwitch(t *testing.T) {
 	for _, want := range []string{
 		`<cpu numaid="1" affinity="ffff" arch="x86_64" vendor="AuthenticAMD" familyid="175" modelid="17">`,
 		`<pci busid="0000:16:00.0" class="0x060400" vendor="0x1000" device="0xc030" link_speed="16.0 GT/s PCIe" link_width="16">`,
-		`<net name="mlx5_0" dev="0" latency="0" speed="400000" port="1" guid="0x123456789abcdef" maxconn="131072" gdr="0"></net>`,
+		`<net name="mlx5_0" dev="0" latency="0" speed="400000" port="1" guid="0x123456789abcdef" maxconn="131072" gdr="1"></net>`,
 	} {
 		assert.Contains(t, string(text), want)
 	}

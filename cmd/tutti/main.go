@@ -1,7 +1,7 @@
 // Command tutti predicts how fast a collective is on a GPU cluster, and why.
 //
-// It exits with 0 when all went well, with 1 when something failed and with 2
-// when it was called wrongly.
+// It exits with 0 when all went well, with 1 when something failed with 2
+// when it was called wrongly, and with 130 when it was interrupted.
 package main
 
 import (
@@ -40,7 +40,13 @@ func usage(err error) error {
 	return usageError{err}
 }
 
+// errInterrupted says that the user ended the program with Ctrl-C.
+var errInterrupted = errors.New("interrupted")
+
 func exitCode(err error) int {
+	if errors.Is(err, errInterrupted) {
+		return 130
+	}
 	if errors.As(err, &usageError{}) {
 		return 2
 	}

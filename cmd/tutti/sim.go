@@ -2,9 +2,12 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
 
@@ -14,7 +17,10 @@ import (
 	"tutti/experiments/rows"
 	"tutti/experiments/sweep"
 	"tutti/model"
+	"tutti/model/profile"
+	"tutti/model/units"
 	"tutti/topo"
+	"tutti/topo/fabric"
 	"tutti/topo/search"
 )
 
@@ -28,6 +34,11 @@ type simFlags struct {
 	sizes                    sizeFlags
 	csv, json, quiet         bool
 	plot                     string
+	fabrics                  []string
+	profile                  string
+	noSymmetry               bool
+	shard                    string
+	memory                   string
 }
 
 const (
@@ -57,6 +68,11 @@ and NVLS (NVLS tree across nodes), from 1 KiB to 8 GiB.`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
+	f.register(c)
+	return c
+}
+
+func (f *simFlags) register(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&f.machine, "machine", defaultMachine, "a built-in machine ("+strings.Join(topo.Machines(), ", ")+") an NCCL topology FILE.xml, or live: this host")
 	flags.IntSliceVar(&f.nodes, "nodes", nil, "how many such machines, as in 1,2,4 (default 1,2,4,8,16, or 1 if --machine is given)")
@@ -68,6 +84,12 @@ and NVLS (NVLS tree across nodes), from 1 KiB to 8 GiB.`,
 	flags.StringVarP(&f.datatype, "datatype", "d", model.Float32.String(), "type of the elements: float, half, bfloat16, int32, …")
 	flags.StringVarP(&f.op, "op", "o", model.Sum.String(), "operation: sum, prod, min, max, avg")
 	flags.IntVar(&f.channels, "channels", 0, "number of channels (default as NCCL chooses)")
+	flags.StringSliceVar(&f.fabrics, "fabric", []string{defaultFabric}, "how the machines are joined: built-in fabrics (tutti topo fabric) or FILE.yaml, one or several")
+	flags.StringVar(&f.profile, "profile", "", "constants: built-in profiles or files (default as the machine's GPUs)")
+	flags.BoolVar(&f.noSymmetry, "no-symmetry", false, "simulate every worker, even where many do the same")
+	flags.StringVar(&f.shard, "shard", "", "run the i-th of n parts of the cases, as in 0/8; auto takes i and n from SLURM_ARRAY_TASK_ID and _COUNT or JOB_COMPLETION_INDEX and COMPLETIONS (default auto where these are set)")
+	flags.StringVar(&f.memory, "memory", "", "refuse cases that need more than this (default what the machine has free)")
+	complete(c, "fabric", fabric.Names())
 	flags.BoolVar(&f.csv, "csv", false, "write CSV instead of the table, and no figure unless --plot is given")
 	flags.BoolVar(&f.json, "json", false, "write JSON instead of the table, and no figure unless --plot is given")
 	flags.StringVar(&f.plot, "plot", defaultPlot, "figure to write: a name ending in .png, .svg or .pdf, or "+noPlot)
@@ -75,7 +97,6 @@ and NVLS (NVLS tree across nodes), from 1 KiB to 8 GiB.`,
 	complete(c, "algo", append([]string{"all", "auto"}, names(model.Algorithms())...))
 	complete(c, "proto", append([]string{"all", "auto"}, names(model.Protocols())...))
 	complete(c, "machine", topo.Machines())
-	return c
 }
 
 // complete offers the shell the words that a flag takes.
@@ -102,9 +123,19 @@ func (f *simFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	jobs, notes, err := study.Jobs()
+	jobs, notes, err := f.jobs(study)
 	if err != nil {
 		return usage(err)
+	}
+	part, err := f.part()
+	if err != nil {
+		return usage(err)
+	}
+	if jobs = part.of(jobs); len(jobs) == 0 {
+		return usage(fmt.Errorf("shard %d of %d has no cases: want at most as many shards as cases", part.index, part.count))
+	}
+	if err := f.fits(jobs); err != nil {
+		return err
 	}
 	stderr := c.ErrOrStderr()
 	if f.quiet {
@@ -116,11 +147,22 @@ func (f *simFlags) run(c *cobra.Command) error {
 		}
 	}
 	bar := newProgress(stderr, len(jobs))
-	results, err := sweep.Run(jobs, func(j sweep.Job) {
+	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt)
+	defer stop()
+	results, err := sweep.Run(ctx, jobs, func(j sweep.Job) {
 		t := j.Task()
 		bar.step(fmt.Sprintf("%v over %v on %d GPUs, %v", t.Algorithm, t.Protocol, t.Ranks, t.Bytes()))
 	})
 	bar.end()
+	if errors.Is(err, context.Canceled) && len(results) > 0 {
+		fmt.Fprintf(stderr, "interrupted: %d of %d cases are finished\n", len(results), len(jobs))
+		if err := f.print(c.OutOrStdout(), results); err != nil {
+			return err
+		}
+		return errInterrupted
+	} else if errors.Is(err, context.Canceled) {
+		return errInterrupted
+	}
 	if err != nil {
 		return err
 	}
@@ -138,20 +180,81 @@ func (f *simFlags) run(c *cobra.Command) error {
 	return nil
 }
 
+// jobs lists the cases of the study on each of the fabrics.
+func (f *simFlags) jobs(study sweep.Study) (jobs []sweep.Job, notes []string, err error) {
+	for _, name := range f.fabrics {
+		if name != defaultFabric {
+			spec, err := fabric.Open(name)
+			if err != nil {
+				return nil, nil, fmt.Errorf("--fabric: %w", err)
+			}
+			study.Join = func(nodes int) (*topo.Cluster, error) {
+				text, err := topo.XML(f.machine)
+				if err != nil {
+					return nil, err
+				}
+				return spec.Cluster(text, f.machine, nodes, f.gpus)
+			}
+		} else {
+			study.Join = nil
+		}
+		more, why, err := study.Jobs()
+		if err != nil {
+			return nil, nil, err
+		}
+		jobs, notes = append(jobs, more...), append(notes, why...)
+	}
+	return jobs, notes, nil
+}
+
+// fits fails if a case needs more memory than there is.
+func (f *simFlags) fits(jobs []sweep.Job) error {
+	limit := freeMemory()
+	if f.memory != "" {
+		var err error
+		if limit, err = units.ParseBytes(f.memory); err != nil {
+			return usage(fmt.Errorf("--memory: %w", err))
+		}
+	}
+	if limit == 0 {
+		return nil
+	}
+	for _, j := range jobs {
+		if !j.Large() {
+			continue
+		}
+		if need := j.Need(); need > limit {
+			t := j.Task()
+			advice := "want fewer nodes or --channels, or a machine with more memory (--memory SIZE sets the limit)"
+			if f.noSymmetry {
+				advice = "want it without --no-symmetry, or " + advice[len("want "):]
+			}
+			return fmt.Errorf("%v over %v on %d GPUs needs about %.1f GiB, and %.1f GiB are free: %s",
+				t.Algorithm, t.Protocol, t.Ranks, float64(need)/float64(units.GiB), float64(limit)/float64(units.GiB), advice)
+		}
+	}
+	return nil
+}
+
 // figure returns the file that the figure goes to, or none, having made sure
 // that it can be written.
 func (f *simFlags) figure(c *cobra.Command) (string, error) {
 	if (f.csv || f.json) && !c.Flags().Changed("plot") || f.plot == noPlot {
 		return noPlot, nil
 	}
-	err := figure.Check(f.plot)
+	return f.plot, checkFigure(f.plot)
+}
+
+// checkFigure makes sure that a figure can be written.
+func checkFigure(path string) error {
+	err := figure.Check(path)
 	switch {
 	case errors.Is(err, figure.ErrFormat):
-		err = usage(fmt.Errorf("--plot: %w, or --plot %s", err, noPlot))
+		return usage(fmt.Errorf("--plot: %w, or --plot %s", err, noPlot))
 	case err != nil:
-		err = fmt.Errorf("%w (--plot PATH writes elsewhere, --plot %s nothing)", err, noPlot)
+		return fmt.Errorf("%w (--plot PATH writes elsewhere, --plot %s nothing)", err, noPlot)
 	}
-	return f.plot, err
+	return nil
 }
 
 // print writes the results, whole or not at all, in the form that was asked for.
@@ -175,7 +278,7 @@ func (f *simFlags) print(to io.Writer, results []rows.Row) error {
 // study reads the flags. Its errors are of usage, but for a file that cannot be
 // read.
 func (f *simFlags) study(c *cobra.Command) (sweep.Study, error) {
-	s := sweep.Study{Nodes: f.nodes, GPUs: f.gpus, Channels: f.channels}
+	s := sweep.Study{Nodes: f.nodes, GPUs: f.gpus, Channels: f.channels, NoSymmetry: f.noSymmetry}
 	err := exclusive(c, "csv", "json")
 	if err != nil {
 		return s, usage(err)
@@ -190,6 +293,11 @@ func (f *simFlags) study(c *cobra.Command) (sweep.Study, error) {
 		s.Nodes = []int{1}
 		if !c.Flags().Changed("machine") {
 			s.Nodes = defaultNodes
+		}
+	}
+	if f.profile != "" {
+		if s.Profile, err = profile.Open(f.profile); err != nil {
+			return s, usage(fmt.Errorf("--profile: %w", err))
 		}
 	}
 	if s.Channels < 0 || s.Channels > search.MaxChannels {

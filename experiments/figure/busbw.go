@@ -45,6 +45,7 @@ var (
 	distinct = []color.NRGBA{
 		{0x00, 0x72, 0xb2, 255}, {0xd5, 0x5e, 0x00, 255}, {0x00, 0x9e, 0x73, 255},
 		{0xcc, 0x79, 0xa7, 255}, {0xe6, 0x9f, 0x00, 255}, {0x56, 0xb4, 0xe9, 255},
+		{0x20, 0x20, 0x20, 255}, {0xc8, 0xb4, 0x00, 255},
 	}
 )
 
@@ -110,8 +111,8 @@ func find[T any](list *[]T, fits func(T) bool, fresh T) *T {
 }
 
 // busBandwidth draws bus bandwidth against size, panel beside panel on common
-// axes.
-func busBandwidth(list []rows.Row, format string) (io.WriterTo, error) {
+// axes, with a dashed line at each of some sizes.
+func busBandwidth(list []rows.Row, format string, marks []units.Bytes) (io.WriterTo, error) {
 	all, clusters := panels(list)
 	plots := [][]*plot.Plot{make([]*plot.Plot, len(all))}
 	least, most, top := float64(list[0].Bytes), float64(list[0].Bytes), 0.0
@@ -135,6 +136,14 @@ func busBandwidth(list []rows.Row, format string) (io.WriterTo, error) {
 		}
 		drawn.X.Min, drawn.X.Max = least, most
 		drawn.Y.Min, drawn.Y.Max = 0, top*1.06
+		for _, size := range marks {
+			line, err := plotter.NewLine(plotter.XYs{{X: float64(size), Y: 0}, {X: float64(size), Y: top * 1.06}})
+			if err != nil {
+				return nil, err
+			}
+			line.Color, line.Width, line.Dashes = color.Gray{110}, 0.8, []vg.Length{3, 2}
+			drawn.Add(line)
+		}
 		plots[0][i] = drawn
 	}
 	width := vg.Length(len(all)) * panelWidth
@@ -172,8 +181,11 @@ func title(list []rows.Row) string {
 		text += fmt.Sprintf("%d GPUs of ", first.Ranks)
 	}
 	text += first.Machine
-	if first.Source == "sim" {
+	switch first.Source {
+	case "sim":
 		text += ", simulated"
+	case "model":
+		text += ", modelled"
 	}
 	return text
 }

@@ -5,6 +5,7 @@ package figure
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"tutti/experiments/rows"
+	"tutti/model/units"
 )
 
 // Formats are the suffixes of files that can be written.
@@ -48,13 +50,18 @@ func create(path string) (*os.File, error) {
 	return temp, err
 }
 
-// Write draws the rows, at least one. The file appears under its name only when
-// it is whole.
-func Write(path string, list []rows.Row) error {
-	canvas, err := busBandwidth(list, format(path))
+// Write draws the rows, at least one, with a dashed line at each of some sizes.
+// The file appears under its name only when it is whole.
+func Write(path string, list []rows.Row, marks ...units.Bytes) error {
+	canvas, err := busBandwidth(list, format(path), marks)
 	if err != nil {
 		return fmt.Errorf("figure %s: %w", path, err)
 	}
+	return write(path, canvas)
+}
+
+// write makes the file of a canvas.
+func write(path string, canvas io.WriterTo) error {
 	temp, err := create(path)
 	if err != nil {
 		return err

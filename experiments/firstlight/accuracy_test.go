@@ -99,7 +99,7 @@ func simulate(t *testing.T, series []rows.Row) []rows.Row {
 	jobs, notes, err := study.Jobs()
 	require.NoError(t, err)
 	require.Empty(t, notes)
-	simulated, err := sweep.Run(jobs, func(sweep.Job) {})
+	simulated, err := sweep.Run(t.Context(), jobs, func(sweep.Job) {})
 	require.NoError(t, err)
 	return simulated
 }

@@ -23,11 +23,28 @@ var header = []string{
 // checked names the columns that follow for results on real data.
 var checked = []string{"inplace", "wrong"}
 
+// explained names the columns that follow for simulations.
+var explained = []string{"fabric", "bound_us", "bottleneck", "bottleneck_share", "workers_simulated", "workers"}
+
+// whyFields writes these.
+func (r Row) whyFields() []string {
+	if r.Why == nil {
+		return make([]string, len(explained))
+	}
+	return []string{
+		r.Why.Fabric, strconv.FormatFloat(r.Why.Bound.Microseconds(), 'f', -1, 64), r.Why.Bottleneck, fmt.Sprintf("%.4f", r.Why.Share),
+		strconv.Itoa(r.Why.Workers), strconv.Itoa(r.Why.Of),
+	}
+}
+
 // onData tells whether a row is of a run on real data.
 func (r Row) onData() bool { return r.InPlace || r.Wrong != nil }
 
-// fields writes a row as CSV has it.
-func (r Row) fields() []string {
+// Header returns the names of the columns, in order.
+func Header() []string { return slices.Clone(header) }
+
+// Fields writes a row as CSV has it, without the columns that further.
+func (r Row) Fields() []string {
 	return []string{
 		r.Source, r.Machine, r.Collective.String(), r.Algorithm.String(), r.Protocol.String(),
 		strconv.Itoa(r.Nodes), strconv.Itoa(r.Ranks), strconv.Itoa(r.Channels),
@@ -56,11 +73,18 @@ func WriteCSV(w io.Writer, rows []Row) error {
 	if further {
 		columns = slices.Concat(header, checked)
 	}
+	why := slices.ContainsFunc(rows, func(r Row) bool { return r.Why != nil })
+	if why {
+		columns = slices.Concat(columns, explained)
+	}
 	_ = out.Write(columns) // an error is kept for Flush
 	for _, r := range rows {
-		fields := r.fields()
+		fields := r.Fields()
 		if further {
 			fields = append(fields, r.checkedFields()...)
+		}
+		if why {
+			fields = append(fields, r.whyFields()...)
 		}
 		_ = out.Write(fields)
 	}

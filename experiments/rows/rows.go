@@ -43,6 +43,23 @@ type Row struct {
 	// looked.
 	InPlace bool
 	Wrong   *int64
+	// Why tells of a simulation what the time comes from.
+	Why *Why
+}
+
+// Why is what a simulation knows beside its time.
+type Why struct {
+	// Fabric joins the machines; empty within one.
+	Fabric string
+	// Bound is a time that no algorithm beats.
+	Bound units.Time
+	// Bottleneck names the link or the threads that were busy longest, and Share
+	// is for which part of the time; latency, if nothing was for half of it.
+	Bottleneck string
+	Share      float64
+	// Workers is how many were simulated, each for all that do the same, Of how
+	// many there are.
+	Workers, Of int
 }
 
 // AlgBW returns algorithm bandwidth: bytes over time.

@@ -4,12 +4,11 @@ package sweep
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"runtime"
 	"slices"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
 
 	"tutti/experiments/rows"
 	"tutti/model"
@@ -25,6 +24,9 @@ type Study struct {
 	Machine *topo.System
 	// Nodes are the cluster sizes.
 	Nodes []int
+	// Join returns a cluster of so many of the machines: on a rail-optimised fabric
+	// if it is nil.
+	Join func(nodes int) (*topo.Cluster, error)
 	// GPUs is how many of each machine's GPUs take part; 0 for all.
 	GPUs       int
 	Collective model.Collective
@@ -39,6 +41,10 @@ type Study struct {
 	Redop    model.Redop
 	// Channels is the number of channels to use, or 0 for as many as NCCL does.
 	Channels int
+	// NoSymmetry simulates every worker.
+	NoSymmetry bool
+	// Profile has the constants, or is nil for those of the machine's GPUs.
+	Profile *profile.Profile
 }
 
 // Job is one case of a study.
@@ -47,6 +53,7 @@ type Job struct {
 	schedule schedule.Schedule
 	profile  *profile.Profile
 	work     int // steps, about
+	options  sim.Options
 }
 
 // Task returns the call that the job simulates.
@@ -58,7 +65,13 @@ func (j Job) Task() schedule.Task { return j.schedule.Task() }
 // and when no case is left.
 func (s Study) Jobs() (jobs []Job, notes []string, err error) {
 	for _, nodes := range s.Nodes {
-		c, err := topo.NewCluster(s.Machine, nodes, s.GPUs, topo.RailOptimised)
+		join := s.Join
+		if join == nil {
+			join = func(nodes int) (*topo.Cluster, error) {
+				return topo.NewCluster(s.Machine, nodes, s.GPUs, topo.RailOptimised)
+			}
+		}
+		c, err := join(nodes)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -75,7 +88,10 @@ func (s Study) Jobs() (jobs []Job, notes []string, err error) {
 // on lists the cases on one cluster.
 func (s Study) on(c *topo.Cluster) (jobs []Job, notes []string) {
 	maker := NewMaker(c)
-	constants := profile.ForGPU(c.Machine.SM())
+	constants := s.Profile
+	if constants == nil {
+		constants = profile.ForGPU(c.Machine.SM())
+	}
 	for _, a := range orAuto(s.Algorithms) {
 		for _, p := range orAuto(s.Protocols) {
 			for _, size := range s.Sizes {
@@ -88,7 +104,7 @@ func (s Study) on(c *topo.Cluster) (jobs []Job, notes []string) {
 					}
 					continue
 				}
-				jobs = append(jobs, Job{c, made, constants, made.Workers() * made.Worker(0).Steps})
+				jobs = append(jobs, Job{c, made, constants, made.Workers() * made.Worker(0).Steps, sim.Options{NoSymmetry: s.NoSymmetry}})
 			}
 		}
 	}
@@ -105,36 +121,78 @@ func orAuto[T ~int](choices []T) []T {
 
 // Run simulates the jobs, on as many cores as there are, and returns a row for
 // each, in their order. It calls started, from one goroutine at a time, when a
-// job starts.
-func Run(jobs []Job, started func(Job)) ([]rows.Row, error) {
-	results := make([]rows.Row, len(jobs))
+// job starts. When the context ends it returns at once, with the rows that are
+// finished and the context's error.
+func Run(ctx context.Context, jobs []Job, started func(Job)) ([]rows.Row, error) {
 	order := make([]int, len(jobs)) // the longest first, so that none is left to the end alone
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(jobs[b].work, jobs[a].work) })
-	var group errgroup.Group
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for _, i := range order {
-		// The call waits for a free core, so that this is when the job starts.
-		group.Go(func() (err error) {
-			results[i], err = jobs[i].run()
-			return err
-		})
-		started(jobs[i])
+	type result struct {
+		job int
+		row rows.Row
+		err error
 	}
-	return results, group.Wait()
+	done, free := make(chan result, len(jobs)), make(chan struct{}, runtime.GOMAXPROCS(0))
+	go func() {
+		for _, i := range order {
+			select {
+			case <-ctx.Done():
+				return
+			case free <- struct{}{}:
+			}
+			started(jobs[i])
+			go func() {
+				row, err := jobs[i].run()
+				done <- result{i, row, err}
+				<-free
+			}()
+		}
+	}()
+	results, finished := make([]rows.Row, len(jobs)), make([]bool, len(jobs))
+	for range jobs {
+		select {
+		case r := <-done:
+			if r.err != nil {
+				return nil, r.err
+			}
+			results[r.job], finished[r.job] = r.row, true
+		case <-ctx.Done():
+			var some []rows.Row
+			for i, row := range results {
+				if finished[i] {
+					some = append(some, row)
+				}
+			}
+			return some, ctx.Err()
+		}
+	}
+	return results, nil
 }
+
+// Large tells whether the job has so many workers that its need of memory is
+// worth estimating.
+func (j Job) Large() bool { return j.schedule.Workers() > 1<<20 }
+
+// Need estimates the memory that simulating the job takes.
+func (j Job) Need() units.Bytes { return sim.Need(j.schedule, j.cluster, j.profile, j.options) }
 
 // run simulates one case.
 func (j Job) run() (rows.Row, error) {
 	t := j.schedule.Task()
-	result, err := sim.Run(j.schedule, j.cluster, j.profile)
+	result, err := sim.RunWith(j.schedule, j.cluster, j.profile, j.options)
 	if err != nil {
 		return rows.Row{}, fmt.Errorf("%v %v over %v on %d ranks, %v: %w", t.Collective, t.Algorithm, t.Protocol, t.Ranks, t.Bytes(), err)
+	}
+	cause := result.Cause()
+	why := &rows.Why{Bound: sim.Bound(t, j.cluster), Bottleneck: cause.Name, Share: cause.Share, Workers: result.Workers, Of: result.Of}
+	if t.Nodes > 1 {
+		why.Fabric = j.cluster.Fabric.Name
 	}
 	return rows.Row{
 		Source: "sim", Machine: j.cluster.Machine.Name, Collective: t.Collective, Algorithm: t.Algorithm, Protocol: t.Protocol,
 		Nodes: t.Nodes, Ranks: t.Ranks, Channels: t.Channels, Datatype: t.Datatype, Redop: t.Redop, Bytes: t.Bytes(), Time: result.Time,
+		Why: why,
 	}, nil
 }

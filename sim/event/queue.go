@@ -34,6 +34,10 @@ type Queue struct {
 // Len returns the number of events in the queue.
 func (q *Queue) Len() int { return q.size }
 
+// Current tells whether another event is left at the instant of the last one
+// popped.
+func (q *Queue) Current() bool { return q.current < len(q.buckets[0]) }
+
 // Push adds an event. It panics if at lies before the last event popped.
 func (q *Queue) Push(at units.Time, id int32) {
 	if at < q.last {

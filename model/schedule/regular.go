@@ -1,0 +1,119 @@
+package schedule
+
+import "tutti/topo/search"
+
+// Regular is implemented by schedules that know which machines are alike. Their
+// workers and connections are numbered machine by machine.
+type Regular interface {
+	Schedule
+	// Node returns what tells a machine from others and the machines that it is
+	// connected with. Where two machines are told by the same words, the one's
+	// part of the schedule is the other's, step by step, but for the places of
+	// elements and with the i-th neighbour of the other for that of the one.
+	Node(node int) (words []int, neighbours []int)
+}
+
+// view describes a machine from within.
+type view struct {
+	node, perNode     int
+	words, neighbours []int
+}
+
+// see adds a rank, by its machine's place among the neighbours, -1 for its own,
+// or none by a negative number.
+func (v *view) see(rank int) {
+	switch node := rank / v.perNode; {
+	case rank < 0:
+		v.words = append(v.words, -2)
+	case node == v.node:
+		v.words = append(v.words, -1, rank%v.perNode)
+	default:
+		at := len(v.neighbours)
+		for i, n := range v.neighbours {
+			if n == node {
+				at = i
+			}
+		}
+		if at == len(v.neighbours) {
+			v.neighbours = append(v.neighbours, node)
+		}
+		v.words = append(v.words, at, rank%v.perNode)
+	}
+}
+
+// position adds a place in a tree, whose places stand for ranks.
+func (v *view) position(p search.Position, rank func(int) int) {
+	if p.Up < 0 {
+		v.see(-1)
+	} else {
+		v.see(rank(p.Up))
+	}
+	for _, child := range p.Down() {
+		v.see(rank(child))
+	}
+	v.see(-1)
+}
+
+// Node implements [Regular]. Blocks that are not all of one size go round the
+// ring, and from a root or to it no two machines are at the same place.
+func (r *Ring) Node(node int) (words, neighbours []int) {
+	v := view{node: node, perNode: r.task.Ranks / r.task.Nodes}
+	if !r.even() {
+		v.words = append(v.words, node)
+	}
+	for rank := node * v.perNode; rank < (node+1)*v.perNode; rank++ {
+		for ch := range r.parts {
+			at := r.rings.Index(ch, rank)
+			previous, next := r.rings.At(ch, at-1), r.rings.At(ch, at+1)
+			v.see(previous)
+			v.see(next)
+			_, in := r.rings.NETs(ch, previous)
+			out, _ := r.rings.NETs(ch, rank)
+			v.words = append(v.words, in, out)
+		}
+	}
+	return v.words, v.neighbours
+}
+
+// even tells whether all ranks run the same steps.
+func (r *Ring) even() bool {
+	if r.hops() == 1 {
+		return false
+	}
+	for _, p := range r.parts {
+		if p.perLoop > 1 && p.count != (int64(p.loops-1)*p.chunk+p.last)*p.perLoop {
+			return false
+		}
+	}
+	return true
+}
+
+// Node implements [Regular].
+func (r *Tree) Node(node int) (words, neighbours []int) {
+	v := view{node: node, perNode: r.task.Ranks / r.task.Nodes}
+	for rank := node * v.perNode; rank < (node+1)*v.perNode; rank++ {
+		for ch := range r.parts {
+			v.position(r.trees.At(ch, rank), func(rank int) int { return rank })
+			if up := r.trees.At(ch, rank).Up; up >= 0 { // the root has one worker for both
+				v.words = append(v.words, min(0, r.trees.At(ch, up).Up))
+			}
+		}
+	}
+	return v.words, v.neighbours
+}
+
+// Node implements [Regular].
+func (r *NVLS) Node(node int) (words, neighbours []int) {
+	v := view{node: node, perNode: 1}
+	for ch := range r.parts {
+		p := r.place(ch, node)
+		v.position(p, func(node int) int { return node })
+		if p.Up >= 0 {
+			v.words = append(v.words, min(0, r.place(ch, p.Up).Up))
+		}
+		if r.aggregates() {
+			v.words = append(v.words, node)
+		}
+	}
+	return v.words, v.neighbours
+}

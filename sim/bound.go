@@ -1,0 +1,81 @@
+package sim
+
+import (
+	"tutti/model"
+	"tutti/model/schedule"
+	"tutti/model/units"
+	"tutti/topo"
+)
+
+// Bound returns a time that no algorithm beats on a cluster: that of the bytes
+// which must leave each GPU, and each machine, at the full rate of all its links
+// and ports. What leaves is least where every part of the data is reduced before
+// it leaves and copied after it arrives; switches that reduce halve it. Source:
+// Patarasuk and Yuan, 2009, for AllReduce; the others follow from each output
+// having to arrive once.
+func Bound(t schedule.Task, c *topo.Cluster) units.Time {
+	bound := cut(t, c.Ranks(), 1, gpuRate(c), reducesInSwitch(t.Algorithm))
+	if c.Nodes > 1 {
+		inNetwork := t.Algorithm == model.CollNet || t.Algorithm == model.CollNetChain || t.Algorithm == model.NVLS
+		bound = max(bound, cut(t, c.Nodes, c.RanksPerNode(), portRate(c), inNetwork))
+	}
+	return bound
+}
+
+func reducesInSwitch(a model.Algorithm) bool { return a == model.NVLS || a == model.NVLSTree }
+
+// cut returns the time for what must leave one of n parts of so many ranks each.
+func cut(t schedule.Task, n, ranks int, rate units.Rate, reduces bool) units.Time {
+	if n < 2 || rate == 0 {
+		return 0
+	}
+	share := float64(n-1) / float64(n)
+	bytes := float64(t.Bytes())
+	switch t.Collective {
+	case model.AllReduce:
+		if bytes *= 2 * share; reduces {
+			bytes = float64(t.Bytes())
+		}
+	case model.AllGather, model.ReduceScatter:
+		bytes *= share
+		if t.Collective == model.AllGather && reduces {
+			bytes = float64(t.Bytes()) / float64(n)
+		}
+	case model.AllToAll:
+		bytes *= share * float64(ranks)
+	case model.SendRecv:
+	case model.Exchange:
+		if t.Peer(0)/ranks == 0 && ranks > 1 {
+			return 0
+		}
+		if t.Ranks%2 == 0 && n%2 == 0 {
+			bytes *= float64(ranks)
+		}
+	}
+	return units.FromMicroseconds(bytes / float64(rate) * 1e6)
+}
+
+// gpuRate is what all links of a GPU carry out of it, of the GPU with the least
+// NVLinks or else PCI lanes.
+func gpuRate(c *topo.Cluster) (least units.Rate) {
+	for rank := range c.RanksPerNode() {
+		rate := units.Rate(0)
+		for _, l := range c.Machine.Nodes[c.GPU(rank)].Out {
+			rate += c.Machine.Links[l].Rate
+		}
+		if least == 0 || rate < least {
+			least = rate
+		}
+	}
+	return least
+}
+
+// portRate is what all ports of a machine carry together.
+func portRate(c *topo.Cluster) (sum units.Rate) {
+	for _, net := range c.Machine.NETs {
+		if out := c.Machine.Nodes[net].Out; len(out) > 0 {
+			sum += c.Machine.Links[out[0]].Rate
+		}
+	}
+	return sum
+}

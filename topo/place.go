@@ -1,0 +1,71 @@
+package topo
+
+// Place tells where a link of the cluster is, and which of the place's links it
+// is. Places are the machines, with the cables of their ports, and then, tier by
+// tier, the machines below one group of switches, with the trunks up from there.
+// Places of a tier have the same links in the same order.
+func (c *Cluster) Place(link int) (place, local int) {
+	if link < c.cables() {
+		return link / len(c.Machine.Links), link % len(c.Machine.Links)
+	}
+	firstPlace, firstLocal := 0, len(c.Machine.Links)
+	for i := range c.tiers {
+		t := &c.tiers[i]
+		places, links := c.placesOf(i)
+		if link < t.First+t.Links {
+			return firstPlace + (link-t.First)/links, firstLocal + (link-t.First)%links
+		}
+		if i > 0 {
+			firstPlace += places
+		} else {
+			firstPlace = c.Nodes
+		}
+		firstLocal += links
+	}
+	panic("topo: no such link")
+}
+
+// placesOf returns how many places hold the links of a tier, and how many each.
+func (c *Cluster) placesOf(tier int) (places, links int) {
+	places = c.Nodes
+	if tier > 0 {
+		below := &c.tiers[tier-1]
+		places = below.Groups / below.Rails
+	}
+	return places, c.tiers[tier].Links / places
+}
+
+// Places returns the number of places, and how many links are told apart within
+// places.
+func (c *Cluster) Places() (places, links int) {
+	places, links = c.Nodes, len(c.Machine.Links)
+	for i := range c.tiers {
+		more, each := c.placesOf(i)
+		if i > 0 {
+			places += more
+		}
+		links += each
+	}
+	return places, links
+}
+
+// LinkAt returns the number of a link by its place.
+func (c *Cluster) LinkAt(place, local int) int {
+	local -= len(c.Machine.Links)
+	if local < 0 {
+		return place*len(c.Machine.Links) + local + len(c.Machine.Links)
+	}
+	for i := range c.tiers {
+		places, links := c.placesOf(i)
+		if local < links {
+			return c.tiers[i].First + place*links + local
+		}
+		if i > 0 {
+			place -= places
+		} else {
+			place -= c.Nodes
+		}
+		local -= links
+	}
+	panic("topo: no such link")
+}

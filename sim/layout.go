@@ -31,6 +31,8 @@ type simulation struct {
 	begins, froms, sends []units.Time // for the watcher: of the steps and items under way
 	wires                *wires
 	overhead             units.Time
+	turn                 units.Time  // from the end of a step to the next
+	ramp                 units.Pace  // of an item's first bytes, beside copying
 	multimem             float64     // share of a link's rate for multicasts and reductions
 	queue                event.Queue // of worker numbers, and of ^link numbers
 	able                 []int32     // workers that can go on, last come first served: they are in the cache
@@ -152,7 +154,7 @@ type crossing struct{ link, weight int32 }
 
 // newSimulation lays out the workers, connections and links of a simulation,
 // each of which stands for a class of a fold.
-func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *fold) *simulation {
+func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *fold, o Options) (*simulation, error) {
 	x := &simulation{
 		schedule: s, task: s.Task(), fold: f,
 		workers: make([]worker, f.workers.count()), connections: make([]connection, f.connections.count()),
@@ -160,6 +162,10 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 	}
 	x.repeats, _ = s.(schedule.Repeating)
 	x.overhead, x.multimem = p.Overhead[x.task.Protocol], p.Multimem
+	x.turn = p.Turn[x.task.Algorithm][x.task.Protocol]
+	if ramp := p.Ramp[x.task.Algorithm][x.task.Protocol]; ramp > 0 {
+		x.ramp = profile.RampBytes.Over(ramp).Pace()
+	}
 	x.places, x.lists = make([]int32, len(x.workers)), map[string]int32{}
 	x.paces = make([]units.Pace, len(x.workers))
 	ranks := make([]int32, len(x.workers))
@@ -170,7 +176,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 		if w.steps == 0 {
 			continue
 		}
-		rate := p.Copy[x.task.Protocol]
+		rate := p.Copy[x.task.Algorithm][x.task.Protocol]
 		if described.Role == schedule.RoleScatter || described.Role == schedule.RoleGather {
 			rate = p.LocalCopy
 		}
@@ -207,8 +213,13 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 			x.slots = append(x.slots, slot{left: n.from, reader: none})
 		}
 	}
+	if err := wires.slow(o.Faults); err != nil {
+		return nil, err
+	}
 	wires.keep()
-	wires.drop(x)
+	if !o.everyLink {
+		wires.drop(x)
+	}
 	x.wires = wires
 	x.links, x.routes = wires.merge(func(i int, first, count int32) {
 		n := &x.connections[i]
@@ -234,7 +245,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 		room += x.links[i].room
 	}
 	x.flows = make([]flow, room)
-	return x
+	return x, nil
 }
 
 // addEnds appends the classes of the workers at an end of a connection, each

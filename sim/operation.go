@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"tutti/model"
+	"tutti/model/profile"
 	"tutti/model/schedule"
 	"tutti/model/units"
 )
@@ -11,7 +13,12 @@ import (
 // operation is what a step asks of a worker, apart from which elements it
 // handles. Many steps of many workers are one operation.
 type operation struct {
-	copy units.Time // what the worker's threads take
+	// turn passes since the end of the step before, and overhead since the items
+	// and slots are there; copy is what the worker's threads take.
+	turn, overhead, copy units.Time
+	// passes says that there is no data of a protocol that neither waits for
+	// flags nor writes them where there is none (LL, LL128).
+	passes bool
 	// The uses of inbound ports, from first to sends, and of outbound ones, from
 	// there to end.
 	first, sends, end int32
@@ -81,8 +88,12 @@ func (x *simulation) operation(id int32, s schedule.Step) int32 {
 		return o
 	}
 	var o operation
+	size := x.size(s.Total())
+	if o.passes = size == 0 && x.task.Protocol != model.Simple; !o.passes {
+		o.turn, o.overhead = x.turn, x.overhead
+	}
 	if keeps := s.Send.Len() == 0 && !s.Input; !keeps || !f.direct {
-		o.copy = f.pace.Of(x.size(s.Total()))
+		o.copy = f.pace.Of(size)*streams(&s)/profile.Streams + x.ramp.Of(min(size, profile.RampBytes))
 	}
 	add := func(ports schedule.Ports, first int32) {
 		before := len(x.uses)
@@ -102,6 +113,22 @@ func (x *simulation) operation(id int32, s schedule.Step) int32 {
 	x.operations = append(x.operations, o)
 	x.forms[f] = int32(len(x.operations) - 1)
 	return x.forms[f]
+}
+
+// streams returns how many buffers a step reads and writes, or as many as Copy
+// stands for where that is not what limits it: between the slots of a switch.
+func streams(s *schedule.Step) units.Time {
+	if s.Stride != 0 || !(s.Input || s.Output) {
+		return profile.Streams
+	}
+	n := s.Recv.Len() + s.Send.Len()
+	if s.Input {
+		n++
+	}
+	if s.Output {
+		n++
+	}
+	return units.Time(n)
 }
 
 // direct tells whether the writers of a worker's items have put the data where

@@ -75,6 +75,9 @@ func (x *simulation) begin(id int32, at units.Time) {
 		}
 	}
 	w.tried, w.ready = 0, at
+	if w.next > 0 {
+		w.ready += x.operations[w.operation].turn
+	}
 }
 
 // step works out when a worker's step begins and, if it can, when it ends, in
@@ -108,7 +111,7 @@ func (x *simulation) step(id int32) (ended bool) {
 		}
 		w.tried++
 	}
-	begin := w.ready + x.overhead
+	begin := w.ready + o.overhead
 	w.ready = begin + o.copy
 	w.busy += o.copy
 	if x.watch != nil {
@@ -136,7 +139,7 @@ func (x *simulation) step(id int32) (ended bool) {
 		switch {
 		case at >= o.sends:
 			s.last = unknown
-			x.put(n, p.connection, s, begin)
+			x.put(n, p.connection, s, begin+x.arrival(n, o))
 		case s.last != unknown:
 			w.ready = max(w.ready, units.Time(s.last))
 		default:
@@ -210,7 +213,7 @@ func (x *simulation) end(id int32) {
 			l.asOf = max(l.asOf, w.ready) + x.crossed(n, u.wire)
 			x.got(p.connection, l.asOf)
 			n.staged++
-			x.put(n, p.connection, s, l.asOf)
+			x.put(n, p.connection, s, l.asOf+x.arrival(n, o))
 		case n.remote:
 			if s.left == n.from {
 				s.ready = 0
@@ -223,20 +226,20 @@ func (x *simulation) end(id int32) {
 				x.queue.Push(s.ready, int32(len(x.workers))+p.connection)
 			}
 		case n.streams:
-			s.last = int64(w.ready + x.ways[n.way].arrival)
+			s.last = int64(w.ready + x.arrival(n, o))
 			if reader := s.reader; reader != none {
 				s.reader = none
 				x.release(reader, units.Time(s.last))
 			}
 		case n.from == 1:
-			x.put(n, p.connection, s, w.ready)
+			x.put(n, p.connection, s, w.ready+x.arrival(n, o))
 		default:
 			if s.left == n.from {
 				s.last = 0
 			}
 			s.last = max(s.last, int64(w.ready))
 			if s.left--; s.left == 0 {
-				x.put(n, p.connection, s, units.Time(s.last))
+				x.put(n, p.connection, s, units.Time(s.last)+x.arrival(n, o))
 			}
 		}
 	}
@@ -248,10 +251,19 @@ func (x *simulation) end(id int32) {
 	x.begin(id, w.ready)
 }
 
-// put makes an item available to the readers, which know of it some time after
-// the given instant.
+// arrival returns how long it takes until the reader knows of an item that has
+// crossed the links: no time if it need not wait for it.
+func (x *simulation) arrival(n *connection, o *operation) units.Time {
+	if o.passes && n.streams {
+		return 0
+	}
+	return x.ways[n.way].arrival
+}
+
+// put makes an item available to the readers, which know of it at the given
+// instant.
 func (x *simulation) put(n *connection, c int32, s *slot, at units.Time) {
-	s.left, s.ready, s.free = n.to, at+x.ways[n.way].arrival, 0
+	s.left, s.ready, s.free = n.to, at, 0
 	n.put++
 	x.wake(c, x.ends[n.firstEnd+n.from:n.firstEnd+n.from+n.to])
 }
@@ -292,7 +304,7 @@ func (x *simulation) send(id int32) {
 func (x *simulation) arrive(id int32) {
 	n := &x.connections[id]
 	x.got(id, x.now)
-	x.put(n, id, &x.slots[n.firstSlot+n.put%n.slots], x.now)
+	x.put(n, id, &x.slots[n.firstSlot+n.put%n.slots], x.now+x.ways[n.way].arrival)
 	if n.staged == n.put {
 		return
 	}

@@ -12,10 +12,18 @@
 // senders do. What happens is the same from run to run and from machine to
 // machine, as all arithmetic is on integers.
 //
+// Only flows that share a link need to be gone through in the order of time, by
+// events. Everything else is worked out as soon as it is known, ahead of time:
+// instants of items and slots travel with them, and the network of workers gives
+// the same result in whatever order they go on (Kahn, 1974). Links that can hold
+// nothing up are left out, those that are always crossed together are one, and
+// workers, connections and links that nothing tells apart are simulated once
+// (symmetry.go); none of this changes a time by a picosecond.
+//
 // Assumptions: a transfer is held up by its slowest link, and takes an even
 // share of every link it crosses; switches have no limit but their ports'; an
-// item that is read from the switch (NVLS) crosses all links at once. All
-// constants come from a [profile.Profile].
+// item that is read from the switch (NVLS), or added up by the network (SHARP),
+// crosses all links at once. All constants come from a [profile.Profile].
 package sim
 
 import (
@@ -27,12 +35,25 @@ import (
 	"tutti/topo"
 )
 
-// Options change how a simulation is done, not what it finds.
+// Options change how a simulation is done and, but for faults, not what it finds.
 type Options struct {
 	// NoSymmetry simulates every worker, even where many do the same.
 	NoSymmetry bool
 	// Watch, unless nil, is told of every step.
 	Watch Watcher
+	// Faults slow links down. With any, every worker is simulated.
+	Faults []Fault
+
+	everyLink bool // for tests: leave out none, even if it never holds anything up
+}
+
+// Fault is a link that carries less than it should.
+type Fault struct {
+	// Link is a part of the names that [topo.Cluster.LinkName] gives: all links
+	// that have it are slow.
+	Link string
+	// Rate is the share of the link's rate that is left, above 0.
+	Rate float64
 }
 
 // Watcher follows a simulation. Steps of one worker come in order, those of
@@ -75,10 +96,13 @@ func RunWith(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options
 		return Result{}, fmt.Errorf("a schedule for %d ranks does not run on %d", task.Ranks, c.Ranks())
 	}
 	f := unfolded(s)
-	if !o.NoSymmetry && o.Watch == nil {
+	if !o.NoSymmetry && o.Watch == nil && len(o.Faults) == 0 {
 		f = findFold(s, c, p)
 	}
-	x := newSimulation(s, c, p, f)
+	x, err := newSimulation(s, c, p, f, o)
+	if err != nil {
+		return Result{}, err
+	}
 	x.watch = o.Watch
 	x.run()
 	if x.finished < len(x.workers) {

@@ -103,13 +103,13 @@ func assertClose(t *testing.T, want, got units.Time, epsilon float64, format str
 // of its links; and a second run gives the same.
 func TestTimesArePossible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t, "dgx-h100", rapid.IntRange(1, 5).Draw(t, "nodes"), rapid.IntRange(3, 8).Draw(t, "gpus"))
+		w := newWorld(t, "dgx-h100", rapid.IntRange(1, 3).Draw(t, "nodes"), rapid.IntRange(3, 8).Draw(t, "gpus"))
 		a := rapid.SampledFrom(model.Algorithms()).Draw(t, "algorithm")
 		if w.tuned.Cost(a, model.Simple) == (tuning.Cost{}) {
 			return
 		}
 		p := rapid.SampledFrom(a.Protocols()).Draw(t, "protocol")
-		size := units.Bytes(rapid.Int64Range(1, 1<<22).Draw(t, "count")) * 4
+		size := units.Bytes(rapid.Int64Range(1, 1<<20).Draw(t, "count")) * 4
 		r := w.run(t, a, p, size, profile.ForGPU(90))
 		sent := float64(p.Wire(size))
 		if a == model.Ring || a == model.Tree {
@@ -126,11 +126,13 @@ func TestTimeScales(t *testing.T) {
 	w := newWorld(t, "dgx-h100", 2, 0)
 	for _, a := range []model.Algorithm{model.Ring, model.Tree, model.NVLSTree} {
 		slow, fast := profile.ForGPU(90), profile.ForGPU(90)
-		for p := range fast.Copy {
-			fast.Copy[p] *= 2
+		for p := range fast.Overhead {
 			fast.Overhead[p] /= 2
 			for b := range fast.Base {
+				fast.Copy[b][p] *= 2
 				fast.Base[b][p] /= 2
+				fast.Turn[b][p] /= 2
+				fast.Ramp[b][p] /= 2
 				for h := range fast.Handover {
 					fast.Handover[h][b][p] /= 2
 				}
@@ -161,7 +163,7 @@ func TestRunErrors(t *testing.T) {
 	w, other := newWorld(t, "h200x4", 1, 0), newWorld(t, "h200x4", 1, 3)
 	s := w.schedule(t, model.Ring, model.LL, 64)
 	_, err := sim.Run(stuck{s}, w.cluster, profile.ForGPU(90))
-	assert.EqualError(t, err, "deadlock after 1.842 us: 4 of 4 workers cannot go on")
+	assert.EqualError(t, err, "deadlock after 1.584 us: 4 of 4 workers cannot go on")
 	_, err = sim.Run(s, other.cluster, profile.ForGPU(90))
 	assert.EqualError(t, err, "a schedule for 4 ranks does not run on 3")
 }
@@ -186,4 +188,24 @@ func BenchmarkRun(b *testing.B) {
 			b.ReportMetric(float64(events)/b.Elapsed().Seconds()/1e6, "Mevents/s")
 		})
 	}
+}
+
+// A link that loses rate never makes a call faster, and one that everything has
+// to cross makes it slower in proportion.
+func TestFaults(t *testing.T) {
+	w := newWorld(t, "dgx-h100", 3, 0)
+	for _, a := range []model.Algorithm{model.Ring, model.Tree, model.NVLSTree} {
+		s := w.schedule(t, a, model.Simple, 256*units.MiB)
+		before := w.run(t, a, model.Simple, 256*units.MiB, profile.ForGPU(90))
+		last := before.Time
+		for _, rate := range []float64{1, .9, .5, .1} {
+			r, err := sim.RunWith(s, w.cluster, profile.ForGPU(90), sim.Options{Faults: []sim.Fault{{Link: "node 1 NET mlx5_0", Rate: rate}}})
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, r.Time, last, "%v at %g", a, rate)
+			last = r.Time
+		}
+		assert.Greater(t, last, 3*before.Time, a.String())
+	}
+	_, err := sim.RunWith(w.schedule(t, model.Ring, model.Simple, 1024), w.cluster, profile.ForGPU(90), sim.Options{Faults: []sim.Fault{{Link: "node 7", Rate: 1}}})
+	assert.ErrorContains(t, err, `fault on "node 7": no link in use has that in its name`)
 }

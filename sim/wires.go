@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"tutti/model/profile"
 	"tutti/model/schedule"
@@ -124,6 +126,23 @@ func (w *wires) use(link int) int32 {
 	return i
 }
 
+// slow takes rate from links. It fails for a fault that is on no link in use.
+func (w *wires) slow(faults []Fault) error {
+	for _, f := range faults {
+		found := false
+		for i := range w.used {
+			u := &w.used[i]
+			if strings.Contains(w.cluster.LinkName(u.link), f.Link) {
+				u.pace, found = units.Pace(float64(u.pace)/f.Rate), true
+			}
+		}
+		if !found {
+			return fmt.Errorf("fault on %q: no link in use has that in its name, as %q has", f.Link, w.cluster.LinkName(w.used[0].link))
+		}
+	}
+	return nil
+}
+
 // keep keeps the whole routes, to tell later what crossed which link.
 func (w *wires) keep() {
 	w.all = make([][]crossing, len(w.routes))
@@ -131,6 +150,10 @@ func (w *wires) keep() {
 		w.all[id] = slices.Clone(route)
 	}
 }
+
+// leastStreams is how many buffers a step that moves items over links reads and
+// writes at the least ([streams]): one at its own end, and the item.
+const leastStreams = 2
 
 // drop takes links off the routes that never hold anything up: all their items
 // are moved in steps that take longer than any of them can be on the link, even
@@ -175,7 +198,7 @@ func (w *wires) drop(x *simulation) {
 		for _, r := range route {
 			size := x.size(least[r.link])
 			m, f := units.Time(w.used[r.link].users.count), w.used[r.link].pace.Of(x.moved(n, x.task.Protocol.Wire(size))+1)
-			slowest[r.link] = min(slowest[r.link], items[id].pace.Of(size)-1-m*(f+1)-6*m*(m-1))
+			slowest[r.link] = min(slowest[r.link], items[id].pace.Of(size)*leastStreams/profile.Streams-1-m*(f+1)-6*m*(m-1))
 		}
 	}
 	for id, route := range w.routes {

@@ -49,7 +49,7 @@ func (s *System) flood(base int) []Path {
 		for _, node := range frontier {
 			for _, l := range s.Nodes[node].Out {
 				link, path := s.Links[l], &paths[node]
-				forwards := link.Type == LinkNVL && s.Nodes[link.To].Type == GPU && len(path.Links) == 1
+				forwards := !s.settings.NoNVB && link.Type == LinkNVL && s.Nodes[link.To].Type == GPU && len(path.Links) == 1
 				if s.Nodes[node].Type == GPU && node != base && !forwards {
 					continue // a GPU forwards to a GPU only, and for one hop
 				}

@@ -38,12 +38,16 @@ func (s *System) LocalNET(gpu, channel int) int {
 	}
 	n := len(nets)
 	sharing := max(1, len(s.NearestGPUs(nets[0])))
+	own := (n + sharing - 1) / sharing
+	if limit := s.settings.NETsPerGPU; limit > 0 {
+		own = min(limit, n)
+	}
 	i := s.Nodes[gpu].Dev
 	if n > 1 && n&(n-1) == 0 { // so that neighbours get NETs that are far apart
 		width := bits.Len(uint(n)) - 1
 		i = int(bits.Reverse(uint(i)) >> (bits.UintSize - width))
 	}
-	return nets[(i+channel%((n+sharing-1)/sharing))%n]
+	return nets[(i+channel%own)%n]
 }
 
 // nearestGPU is the first of the GPUs nearest to a NET that uses it by itself on

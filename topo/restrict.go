@@ -16,7 +16,7 @@ func (s *System) Restrict(gpus int, network bool) *System {
 	}
 	r := &System{
 		Name: s.Name, Nodes: slices.Clone(s.Nodes), Links: s.Links,
-		GPUs: s.GPUs[:gpus], NETs: s.NETs, CPUs: s.CPUs, NVS: s.NVS, source: s.source,
+		GPUs: s.GPUs[:gpus], NETs: s.NETs, CPUs: s.CPUs, NVS: s.NVS, settings: s.settings, source: s.source,
 	}
 	gone := map[int]bool{}
 	for _, g := range s.GPUs[gpus:] {

@@ -150,9 +150,10 @@ type System struct {
 	GPUs, NETs, CPUs []int
 	NVS              int
 
-	paths  [][]Path         // by base node (nil for PCI and NIC nodes), then by start
-	near   []int            // by index of a NET: the GPU that has it as its own, or -1
-	source *xmltree.Element // what the system was read from
+	settings Settings
+	paths    [][]Path         // by base node (nil for PCI and NIC nodes), then by start
+	near     []int            // by index of a NET: the GPU that has it as its own, or -1
+	source   *xmltree.Element // what the system was read from
 }
 
 // SM returns the lowest compute capability, times ten, among the GPUs.

@@ -93,34 +93,59 @@ func gpuXML(links string) string {
 	return fmt.Sprintf("<pci busid=\"1\" class=\"0x030200\" link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"><gpu dev=\"0\" sm=\"90\">%s</gpu></pci>\n", links)
 }
 
+// ranked is a GPU that states its rank.
+func ranked(bus, rank int) string {
+	return fmt.Sprintf(`<pci busid="%d" link_speed="" link_width="0"><gpu sm="90" rank="%d"/></pci>`+"\n", bus, rank)
+}
+
+func manyGPUs() string {
+	var text strings.Builder
+	for i := range 600 {
+		text.WriteString(ranked(i, i))
+	}
+	return text.String()
+}
+
 func TestReadXMLErrors(t *testing.T) {
 	nvlink := func(target string) string {
 		return `<nvlink target="` + target + `" count="4" tclass="0x030200"/>`
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"empty":          {"", "f: not an NCCL topology: want one <system> element at the top"},
-		"not XML":        {"GPU0 GPU1\n", "f: not an NCCL topology: want one <system> element at the top"},
-		"cut short":      {head + gpuXML(""), "f:3: not XML: unexpected EOF"},
-		"another root":   {`<graphs version="1"/>`, "f: not an NCCL topology: want one <system> element at the top"},
-		"version":        {`<system version="3"/>`, `f:1: <system> has version "3": want 1, as NCCL writes it, or RCCL's 2`},
-		"no GPU":         {head + tail, "f:1: no <gpu> element: want a complete dump (NCCL_TOPO_DUMP_FILE), not a PCI template"},
-		"twice":          {head + gpuXML("") + gpuXML("") + tail, "f:3: bus id 1 stands twice, first in line 2"},
-		"unknown target": {head + gpuXML("\n"+nvlink("7")) + tail, `f:3: <nvlink> of GPU 1 has target "7": want the bus id of a GPU`},
-		"missing":        {head + `<pci busid="1"><gpu dev="0"/></pci>` + tail, "f:2: <gpu> lacks sm"},
-		"absurd":         {head + `<pci busid="1"><gpu sm="-9"/></pci>` + tail, `f:2: <gpu> has sm="-9": want a whole number from 10 to 1000`},
-		"too many":       {head + strings.Repeat("<x/>", 1<<15) + tail, "f:2: too large for an NCCL topology: want at most 4 MiB, 16384 elements and 64 levels"},
-		"too deep":       {head + strings.Repeat("<x>", 99) + tail, "f:2: too large for an NCCL topology: want at most 4 MiB, 16384 elements and 64 levels"},
+		"empty":           {"", "f: not an NCCL topology: want one <system> element at the top"},
+		"not XML":         {"GPU0 GPU1\n", "f: not an NCCL topology: want one <system> element at the top"},
+		"cut short":       {head + gpuXML(""), "f:3: not XML: unexpected EOF"},
+		"another root":    {`<graphs version="1"/>`, "f: not an NCCL topology: want one <system> element at the top"},
+		"version":         {`<system version="3"/>`, `f:1: <system> has version "3": want 1, as NCCL writes it, or RCCL's 2`},
+		"no GPU":          {head + tail, "f:1: no <gpu> element: want a complete dump (NCCL_TOPO_DUMP_FILE), not a PCI template"},
+		"twice":           {head + gpuXML("") + gpuXML("") + tail, "f:3: bus id 1 stands twice, first in line 2"},
+		"unknown target":  {head + gpuXML("\n"+nvlink("7")) + tail, `f:3: <nvlink> of GPU 1 has target "7": want the bus id of a GPU`},
+		"missing":         {head + `<pci busid="1"><gpu dev="0"/></pci>` + tail, "f:2: <gpu> lacks sm"},
+		"absurd":          {head + `<pci busid="1"><gpu sm="-9"/></pci>` + tail, `f:2: <gpu> has sm="-9": want a whole number from 10 to 1000`},
+		"attribute twice": {head + `<pci busid="1" busid="2"/>` + tail, "f:2: <pci> has busid twice"},
+		"bus id":          {head + gpuXML("") + `<pci busid="here"/>` + tail, `f:3: <pci> has busid="here": want a PCI bus id, as in 0000:1b:00.0`},
+		"one way":         {head + gpuXML("\n"+nvlink("2")) + strings.Replace(gpuXML(""), `"1"`, `"2"`, 1) + tail, "f:3: <nvlink> from GPU 1 to 2 has no counterpart in the other direction"},
+		"rank":            {head + ranked(1, 0) + ranked(2, 0) + tail, "f:3: <gpu> has rank 0, which GPU 1 has"},
+		"NUMA node":       {head + gpuXML("") + `</cpu><cpu numaid="0" arch="arm64">` + tail, "f:3: numaid 0 stands twice on one host"},
+		"processor":       {`<system version="1"><cpu numaid="0" arch="z80">` + gpuXML("") + tail, `f:1: <cpu> has arch="z80": want x86_64, arm64 or ppc64`},
+		"device":          {head + gpuXML("") + `<nic><net dev="3"/>` + "\n" + `<net dev="3"/></nic>` + tail, "f:4: <net> has dev 3, which another has on the same host"},
+		"latency":         {head + gpuXML("") + `<nic><net dev="3" latency="NaN"/></nic>` + tail, `f:3: <net> has latency="NaN": want a number from 0 to 1e+06`},
+		"guid":            {head + gpuXML("") + `<nic><net dev="3" guid="me"/></nic>` + tail, `f:3: <net> has guid="me": want a hexadecimal number`},
+		"sideways":        {head + gpuXML("") + `<pci busid="3" class="0x060400" link_speed="" link_width="0"><pcilink target="1"/></pci>` + tail, `f:3: <pcilink> of PCI switch 3 has target "1": want the bus id of another PCI switch`},
+		"apart":           {head + gpuXML("") + `</cpu><cpu numaid="0" host_hash="0x7" arch="arm64">` + strings.Replace(gpuXML(""), `"1"`, `"2"`, 1) + tail, "f:1: no path from GPU 1 to GPU 2"},
+		"many GPUs":       {head + manyGPUs() + tail, "f:578: more than 576 nodes of type GPU, which NCCL does not take"},
+		"too many":        {head + strings.Repeat("<x/>", 1<<15) + tail, "f:2: too large for an NCCL topology: want at most 4 MiB, 16384 elements and 64 levels"},
+		"too deep":        {head + strings.Repeat("<x>", 99) + tail, "f:2: too large for an NCCL topology: want at most 4 MiB, 16384 elements and 64 levels"},
 	} {
 		_, err := topo.ReadXML(strings.NewReader(c.text), "f")
 		assert.EqualError(t, err, c.want, name)
 	}
 }
 
-// Whatever the text, reading ends in a machine whose paths can be asked for, or
-// in an error that names the file.
+// Whatever the text, reading ends in a machine whose paths can be asked for and
+// that is the same when written and read again, or in an error that names the file.
 func FuzzReadXML(f *testing.F) {
-	for _, m := range topo.Machines() {
-		text, err := os.ReadFile("machines/" + m + ".xml")
+	for _, file := range files(f) {
+		text, err := os.ReadFile(file)
 		require.NoError(f, err)
 		f.Add(text)
 	}
@@ -134,6 +159,13 @@ func FuzzReadXML(f *testing.F) {
 		for _, g := range s.GPUs {
 			require.NotEqual(t, topo.PathDIS, s.Path(s.GPUs[0], g).Type)
 		}
+		var again bytes.Buffer
+		require.NoError(t, s.WriteXML(&again))
+		same, err := topo.ReadXML(&again, "f")
+		require.NoError(t, err)
+		require.Equal(t, dump(t, s), dump(t, same))
+		_, err = s.Fuse(topo.PathSYS)
+		require.NoError(t, err)
 	})
 }
 

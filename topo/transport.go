@@ -6,7 +6,7 @@ import "slices"
 // peers meet in memory, a GPU on a C2C link reaches its CPU's ports by it, GPUs
 // that are far from a port send through the one beside it (PXN), and where there
 // is no GPUDirect RDMA data is staged in memory. The order is NCCL's (2.28.3,
-// paths.cc, ncclTopoComputePaths), with NCCL's settings as they are by default.
+// paths.cc, ncclTopoComputePaths).
 func (s *System) applyTransports() {
 	gpus := s.Of(GPU)
 	for _, g := range gpus {
@@ -30,7 +30,7 @@ func (s *System) applyTransports() {
 	}
 	for _, net := range s.NETs {
 		for _, g := range gpus {
-			if near := s.nearestGPU(net); near >= 0 && near != g && s.relays(g, near, net) {
+			if near := s.nearestGPU(net); !s.settings.NoPXN && near >= 0 && near != g && s.relays(g, near, net) {
 				s.paths[net][g] = s.via(g, near, net)
 				s.paths[net][g].Type = PathPXN
 			}
@@ -50,6 +50,9 @@ func (s *System) applyTransports() {
 // memory: up to several PCI switches, and anything for a pair beside AMD's CPUs
 // (NCCL 2.28.3, ncclTopoCheckP2p).
 func (s *System) peerLevel() PathType {
+	if level := s.settings.P2PLevel; level != nil {
+		return *level
+	}
 	if s.AMD() && len(s.GPUs) <= 2 {
 		return PathSYS
 	}
@@ -60,7 +63,11 @@ func (s *System) peerLevel() PathType {
 // the GPU beside it.
 func (s *System) relays(g, near, net int) bool {
 	first, last, direct := s.Path(near, g), s.Path(near, net), s.Path(g, net)
-	return s.Nodes[near].Host == s.Nodes[g].Host && first.Type <= PathNVL && last.Type <= PathP2C &&
+	worst := PathP2C
+	if s.settings.NoPXNC2C {
+		worst = PathPXB
+	}
+	return s.Nodes[near].Host == s.Nodes[g].Host && first.Type <= PathNVL && last.Type <= worst &&
 		(last.Rate > direct.Rate || direct.Type > PathPXN)
 }
 
@@ -82,7 +89,14 @@ func (s *System) GDR(gpu, net int, read bool) bool {
 	if distance == PathPXN {
 		distance = s.Path(s.Relay(gpu, net), net).Type
 	}
-	return distance <= PathPXB || distance == PathP2C
+	if distance == PathP2C && !s.settings.NoGDRC2C {
+		distance = PathC2C
+	}
+	level := PathPXB
+	if set := s.settings.GDRLevel; set != nil {
+		level = *set
+	}
+	return distance <= level
 }
 
 // Relay returns the GPU that passes on what another sends to a port, which is

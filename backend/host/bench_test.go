@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,7 +26,7 @@ func BenchmarkAllReduce(b *testing.B) {
 		algorithm model.Algorithm
 		channels  int
 	}{{"ring", model.Ring, 1}, {"ring", model.Ring, 4}, {"tree", model.Tree, 2}, {"nvls", model.NVLS, 2}} {
-		b.Run(c.name, func(b *testing.B) {
+		b.Run(fmt.Sprintf("%s/channels=%d", c.name, c.channels), func(b *testing.B) {
 			s, err := build(schedule.Task{
 				Algorithm: c.algorithm, Protocol: model.Simple, Datatype: model.Float32, Channels: c.channels, Nodes: 1, Ranks: 8,
 			}.Sized(size), 8)

@@ -6,7 +6,7 @@ import (
 	"tutti/model/schedule"
 )
 
-// connection is a FIFO. Its counts never go back, also from run to run.
+// connection is a FIFO. Its counts go on from one collective to the next.
 type connection struct {
 	schedule.Connection
 	slots []slot
@@ -30,11 +30,14 @@ type view struct {
 	divided bool
 }
 
+// init makes the connection, or empties it.
 func (c *connection) init(described schedule.Connection) {
 	c.Connection, c.slots = described, make([]slot, max(0, described.Slots))
 	for i := range c.slots {
 		c.slots[i].views = make([]view, len(c.From))
 	}
+	c.put.Store(0)
+	c.taken.Store(0)
 }
 
 // has tells whether the i-th item is there, and takes whether there is a slot

@@ -9,12 +9,18 @@ import (
 // so that it turns to what it has just made ready; a hand that has nothing takes
 // the oldest of another's. One lock guards all: a step moves far more data than
 // a lock costs.
+//
+// The plainer form, a goroutine for each worker that waits on a channel of its
+// own, was measured beside this on two cores, in CPU time for a call: the same
+// for 64 MiB by a ring of 8 ranks, a tenth more for trees of 64 ranks, less than
+// half for rings of 64 ranks that share 64 KiB. It cannot tell a deadlock.
 type crew struct {
 	mu     sync.Mutex
 	work   sync.Cond
 	stacks [][]int32
 	idle   int
-	over   bool // no worker can go on, or the run was given up
+	over   bool  // no worker can go on, or the run was given up
+	err    error // why it was given up
 }
 
 func newCrew(hands int) *crew {
@@ -25,7 +31,11 @@ func newCrew(hands int) *crew {
 
 // start hands out workers 0 to n-1.
 func (c *crew) start(n int) {
-	c.over = false
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over = c.err != nil; c.over {
+		return
+	}
 	for w := n - 1; w >= 0; w-- {
 		hand := w * len(c.stacks) / n
 		c.stacks[hand] = append(c.stacks[hand], int32(w))
@@ -83,8 +93,18 @@ func (c *crew) end() {
 }
 
 // giveUp ends a run before its time.
-func (c *crew) giveUp() {
+func (c *crew) giveUp(err error) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		c.err = err
+	}
 	c.end()
-	c.mu.Unlock()
+}
+
+// why returns why the run was given up, if it was.
+func (c *crew) why() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
 }

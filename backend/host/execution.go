@@ -31,31 +31,8 @@ type execution struct {
 	crew        *crew
 	pool        pool
 	moved       int64       // bytes, by the last collective
-	stop        atomic.Bool // the run was given up
-	failed      struct {
-		sync.Once
-		err error
-	}
+	stop        atomic.Bool // the run is given up
 }
-
-// worker is where a worker stands. Only the hand that has it looks at it, but
-// for its state.
-type worker struct {
-	schedule.Worker
-	number         int
-	next           int   // step
-	received, sent []int // items so far, by port
-	writer         []int // which of a connection's writers it is, by outbound port
-	state          atomic.Int32
-}
-
-// The states of a worker that does not wait; that of one which does is the
-// number of the connection. One that is busy is called when it may have what it
-// looked for, so that it looks again before it waits.
-const (
-	busy   int32 = -1 - iota // on a stack, or with a hand
-	called                   // and so
-)
 
 func newExecution(s schedule.Schedule, hands int) (*execution, error) {
 	t := s.Task()
@@ -89,31 +66,6 @@ func newExecution(s schedule.Schedule, hands int) (*execution, error) {
 	return x, nil
 }
 
-func (w *worker) init(number int, described schedule.Worker, connections []connection) error {
-	w.Worker, w.number = described, number
-	w.received, w.sent = make([]int, len(w.In)), make([]int, len(w.Out))
-	if w.Steps == 0 {
-		return nil
-	}
-	for _, c := range slices.Concat(w.In, w.Out) {
-		if c < 0 || c >= len(connections) {
-			return fmt.Errorf("%v names connection %d of %d: verify the schedule", w, c, len(connections))
-		}
-	}
-	for _, c := range w.Out {
-		place := slices.Index(connections[c].From, number)
-		if place < 0 {
-			return fmt.Errorf("%v names connection %d, which does not name it: verify the schedule", w, c)
-		}
-		w.writer = append(w.writer, place)
-	}
-	return nil
-}
-
-func (w *worker) String() string {
-	return fmt.Sprintf("rank %d, channel %d, %s worker, step %d of %d", w.Rank, w.Channel, w.Role, w.next, w.Steps)
-}
-
 // Write implements [backend.Execution].
 func (x *execution) Write(rank int, side backend.Side, at units.Bytes, data []byte) error {
 	memory, err := x.part(rank, side, at, len(data))
@@ -142,22 +94,41 @@ func (x *execution) part(rank int, side backend.Side, at units.Bytes, count int)
 // Run implements [backend.Execution]. A schedule that deadlocks is an error that
 // names a worker which waits, and for what.
 func (x *execution) Run(ctx context.Context, times int) (units.Time, error) {
+	x.reset()
+	ended := make(chan struct{})
 	release := context.AfterFunc(ctx, func() {
-		x.stop.Store(true)
-		x.crew.giveUp()
+		x.giveUp(fmt.Errorf("given up: %w", context.Cause(ctx)))
+		close(ended)
 	})
-	defer release()
+	defer func() {
+		if !release() {
+			<-ended
+		}
+	}()
 	start := time.Now()
 	for range times {
-		if err := x.once(ctx); err != nil {
+		if err := x.once(); err != nil {
 			return 0, err
 		}
 	}
 	return since(start) / units.Time(max(1, times)), nil
 }
 
+// reset forgets what a run that was given up has left.
+func (x *execution) reset() {
+	x.stop.Store(false)
+	x.crew.err = nil
+	for i := range x.workers {
+		clear(x.workers[i].received)
+		clear(x.workers[i].sent)
+	}
+	for i := range x.connections {
+		x.connections[i].init(x.connections[i].Connection)
+	}
+}
+
 // once carries out the collective.
-func (x *execution) once(ctx context.Context) error {
+func (x *execution) once() error {
 	for i := range x.workers {
 		x.workers[i].next = 0
 		x.workers[i].state.Store(busy)
@@ -172,22 +143,19 @@ func (x *execution) once(ctx context.Context) error {
 	for i := range x.hands {
 		x.moved += x.hands[i].moved
 	}
-	if err := context.Cause(ctx); err != nil {
-		return fmt.Errorf("given up: %w", err)
-	}
-	if x.failed.err != nil {
-		return x.failed.err
+	if err := x.crew.why(); err != nil {
+		return err
 	}
 	for i := range x.workers {
 		if w := &x.workers[i]; w.next < w.Steps {
-			return fmt.Errorf("deadlock: %v waits for ever %s", w, x.why(w))
+			return fmt.Errorf("deadlock: %v waits for ever %s", w, x.lacks(w))
 		}
 	}
 	return nil
 }
 
-// why tells what a worker waits for.
-func (x *execution) why(w *worker) string {
+// lacks tells what a worker waits for.
+func (x *execution) lacks(w *worker) string {
 	c := &x.connections[w.state.Load()]
 	if slices.Contains(c.To, w.number) {
 		return fmt.Sprintf("for an item from worker %v", c.From)
@@ -195,10 +163,10 @@ func (x *execution) why(w *worker) string {
 	return fmt.Sprintf("for one of %d slots to worker %v", c.Slots, c.To)
 }
 
-func (x *execution) fail(err error) {
-	x.failed.Do(func() { x.failed.err = err })
+// giveUp ends a run before its time.
+func (x *execution) giveUp(err error) {
 	x.stop.Store(true)
-	x.crew.giveUp()
+	x.crew.giveUp(err)
 }
 
 // Moved returns the bytes that the last collective read and wrote.

@@ -34,7 +34,11 @@ func (h *hand) work(number int) {
 func (h *hand) advance(w *worker) {
 	for w.next < w.Steps && !h.stop.Load() {
 		s := h.schedule.Step(w.number, w.next)
-		if c, lacks := h.lacks(w, &s); lacks {
+		if s.Recv.From < 0 || s.Recv.To > len(w.In) || s.Send.From < 0 || s.Send.To > len(w.Out) {
+			h.giveUp(fmt.Errorf("%v: uses ports %v in and %v out, and has %d and %d: verify the schedule", w, s.Recv, s.Send, len(w.In), len(w.Out)))
+			return
+		}
+		if c, missing := h.missing(w, &s); missing {
 			if w.state.CompareAndSwap(busy, int32(c)) {
 				return // another hand may have the worker already
 			}
@@ -42,7 +46,7 @@ func (h *hand) advance(w *worker) {
 			continue
 		}
 		if err := h.step(w, &s); err != nil {
-			h.fail(fmt.Errorf("%v: %w: verify the schedule", w, err))
+			h.giveUp(fmt.Errorf("%v: %w: verify the schedule", w, err))
 			return
 		}
 		w.next++
@@ -55,9 +59,9 @@ func (h *hand) advance(w *worker) {
 	}
 }
 
-// lacks returns the connection, if any, that a step has to wait for: for an
+// missing returns the connection, if any, that a step has to wait for: for an
 // item or a slot.
-func (h *hand) lacks(w *worker, s *schedule.Step) (connection int, lacks bool) {
+func (h *hand) missing(w *worker, s *schedule.Step) (connection int, missing bool) {
 	for port := range s.Recv.All() {
 		if c := w.In[port]; !h.connections[c].has(w.received[port]) {
 			return c, true

@@ -9,25 +9,32 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tutti/backend/live"
 	"tutti/model/units"
 	"tutti/topo"
 	"tutti/topo/smi"
 )
+
+// liveMachine names this host.
+const liveMachine = "live"
 
 // machineFlags are the flags that name one machine, and say what a matrix of
 // nvidia-smi does not say of it.
 type machineFlags struct {
 	machine, gpuKind, cpuKind string
 	nicRates                  []string
+	merge                     string
 }
 
 func (f *machineFlags) register(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.machine, "machine", defaultMachine, "a built-in machine (tutti topo list), an NCCL topology FILE.xml, or the output of nvidia-smi topo -m in FILE.txt")
-	flags.StringSliceVar(&f.nicRates, "nic-rate", nil, "FILE.txt: the NICs' rate, as in 400 Gb/s, or rates by name, as in mlx5_ib*=400,mlx5_eth*=25; others are left out")
-	flags.StringVar(&f.gpuKind, "gpu-kind", "", "FILE.txt: what the GPUs are: "+strings.Join(smi.GPUs(), ", ")+" (default after their NVLinks)")
+	flags.StringVar(&f.machine, "machine", defaultMachine, "a built-in machine (tutti topo list), an NCCL topology FILE.xml, the output of nvidia-smi topo -m in FILE.txt, or live: this host")
+	flags.StringSliceVar(&f.nicRates, "nic-rate", nil, "likewise: the NICs' rate, as in 400 Gb/s, or rates by name, as in mlx5_ib*=400,mlx5_eth*=25; others are left out")
+	flags.StringVar(&f.gpuKind, "gpu-kind", "", "FILE.txt, or an XML of PCI devices alone: what the GPUs are: "+strings.Join(smi.GPUs(), ", ")+" (default after their NVLinks)")
 	flags.StringVar(&f.cpuKind, "cpu-kind", "", "FILE.txt: what the CPUs are: "+strings.Join(smi.CPUs(), ", ")+" (default what such GPUs come with)")
-	complete(c, "machine", topo.Machines())
+	flags.StringVar(&f.merge, "net-merge-level", mergeNames[0], "make one of the ports this near each other, as NCCL does (NCCL_NET_MERGE_LEVEL): "+strings.Join(mergeNames, ", "))
+	complete(c, "machine", append(topo.Machines(), liveMachine))
+	complete(c, "net-merge-level", mergeNames)
 	complete(c, "gpu-kind", smi.GPUs())
 	complete(c, "cpu-kind", smi.CPUs())
 }
@@ -35,19 +42,51 @@ func (f *machineFlags) register(c *cobra.Command) {
 // xml returns the machine's NCCL topology XML, and what was assumed to make one
 // of a matrix.
 func (f *machineFlags) xml(c *cobra.Command) (text []byte, assumed []string, err error) {
+	if text, assumed, err = f.given(c); err == nil {
+		text, err = fuse(text, f.machine, f.merge)
+	}
+	return text, assumed, err
+}
+
+// given is xml with the ports as they are given.
+func (f *machineFlags) given(c *cobra.Command) (text []byte, assumed []string, err error) {
 	if strings.HasSuffix(f.machine, ".txt") {
 		return f.matrix()
 	}
-	for _, flag := range []string{"nic-rate", "gpu-kind", "cpu-kind"} {
-		if c.Flags().Changed(flag) {
-			return nil, nil, usage(fmt.Errorf("--%s is for the output of nvidia-smi topo -m: want --machine FILE.txt", flag))
-		}
+	if f.machine == liveMachine {
+		text, err = live.XML()
+		return text, nil, err
 	}
 	text, err = topo.XML(f.machine)
 	if errors.As(err, new(topo.UnknownMachineError)) {
 		err = usage(fmt.Errorf("--machine: %w", err))
 	}
+	if err == nil && c.Flags().Changed("gpu-kind") && !c.Flags().Changed("cpu-kind") {
+		return f.template(text)
+	}
+	for _, flag := range []string{"nic-rate", "cpu-kind"} {
+		if c.Flags().Changed(flag) {
+			return nil, nil, usage(fmt.Errorf("--%s is for the output of nvidia-smi topo -m: want --machine FILE.txt", flag))
+		}
+	}
 	return text, nil, err
+}
+
+// template completes a file of PCI devices.
+func (f *machineFlags) template(text []byte) (complete []byte, assumed []string, err error) {
+	h := topo.Hardware{NIC: 10 * units.Gbps} // as NCCL takes it for unknown NICs
+	var known bool
+	if h.SM, h.NVLinks, known = smi.GPU(f.gpuKind); !known {
+		return nil, nil, usage(fmt.Errorf("--gpu-kind %s: want one of %s", f.gpuKind, strings.Join(smi.GPUs(), ", ")))
+	}
+	rates, err := nicRates(f.nicRates)
+	if err != nil || len(rates) > 1 || len(rates) == 1 && rates[0].Pattern != "*" {
+		return nil, nil, usage(errors.Join(err, errors.New("--nic-rate: a template does not name its NICs: want one rate")))
+	}
+	if len(rates) == 1 {
+		h.NIC = rates[0].Rate
+	}
+	return topo.Complete(text, f.machine, h)
 }
 
 // matrix reads the output of nvidia-smi topo -m.

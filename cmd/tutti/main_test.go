@@ -35,18 +35,18 @@ func TestSimTable(t *testing.T) {
 	assert.Empty(t, notes)
 	assert.Equal(t, strings.TrimPrefix(`
  ranks    size(B)     count   type  redop      algo   proto  channels  time(us)  algbw(GB/s)  busbw(GB/s)  of bound  held up by                                              
-     8       1024       256  float    sum      ring      ll         1     18.29         0.06         0.10       0 %  latency, 99 %                                           
-     8  268435456  67108864  float    sum      ring  simple        24   1343.34       199.83       349.70      83 %  node 0 GPU 0000:10:00.0 > node 0 NVS 0, 97 %            
-     8       1024       256  float    sum      tree      ll         1     18.86         0.05         0.10       0 %  latency, 98 %                                           
-     8  268435456  67108864  float    sum      tree  simple        24   1963.99       136.68       239.19      57 %  node 0 GPU 0000:20:00.0 > node 0 NVS 0, 76 %            
+     8       1024       256  float    sum      ring      ll         1     17.58         0.06         0.10       0 %  latency, 99 %                                           
+     8  268435456  67108864  float    sum      ring  simple        24   1340.07       200.31       350.55      84 %  node 0 GPU 0000:10:00.0 > node 0 NVS 0, 97 %            
+     8       1024       256  float    sum      tree      ll         1     19.58         0.05         0.09       0 %  latency, 98 %                                           
+     8  268435456  67108864  float    sum      tree  simple        24   2012.73       133.37       233.40      56 %  node 0 GPU 0000:20:00.0 > node 0 NVS 0, 74 %            
      8       1024       256  float    sum      nvls  simple        16     25.17         0.04         0.07       0 %  latency, 100 %                                          
-     8  268435456  67108864  float    sum      nvls  simple        16   1075.96       249.48       436.60      60 %  node 0 GPU 0000:10:00.0 > node 0 NVS 0, 89 %            
-    16       1024       256  float    sum      ring      ll         1     39.77         0.03         0.05       0 %  latency, 99 %                                           
-    16  268435456  67108864  float    sum      ring  simple        16   1361.82       197.12       369.59      88 %  node 0 GPU 0000:10:00.0 > node 0 PCI 0000:0f:00.0, 96 % 
-    16       1024       256  float    sum      tree      ll         1     29.22         0.04         0.07       0 %  latency, 99 %                                           
-    16  268435456  67108864  float    sum      tree   ll128        16   2944.09        91.18       170.96      41 %  copying by rank 0 channel 1 down, 95 %                  
-    16       1024       256  float    sum  nvlstree  simple        16     53.16         0.02         0.04       0 %  latency, 100 %                                          
-    16  268435456  67108864  float    sum  nvlstree  simple        16   1362.90       196.96       369.30      49 %  copying by rank 0 channel 1 gather, 76 %                
+     8  268435456  67108864  float    sum      nvls  simple        16   1068.55       251.21       439.62      60 %  node 0 GPU 0000:10:00.0 > node 0 NVS 0, 90 %            
+    16       1024       256  float    sum      ring      ll         1     37.67         0.03         0.05       0 %  latency, 99 %                                           
+    16  268435456  67108864  float    sum      ring  simple        16   1362.77       196.98       369.33      88 %  node 0 GPU 0000:10:00.0 > node 0 PCI 0000:0f:00.0, 96 % 
+    16       1024       256  float    sum      tree      ll         1     30.19         0.03         0.06       0 %  latency, 98 %                                           
+    16  268435456  67108864  float    sum      tree   ll128        16   3111.29        86.28       161.77      39 %  copying by rank 0 channel 2 down, 94 %                  
+    16       1024       256  float    sum  nvlstree  simple        16     52.68         0.02         0.04       0 %  latency, 100 %                                          
+    16  268435456  67108864  float    sum  nvlstree  simple        16   1359.34       197.47       370.27      49 %  copying by rank 0 channel 1 gather, 76 %                
 `, "\n"), out)
 }
 

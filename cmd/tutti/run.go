@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,6 +41,7 @@ type runFlags struct {
 	seed                      uint64
 	file                      string
 	memory, csv, json, quiet  bool
+	devices                   []int
 }
 
 func newRun() *cobra.Command {
@@ -67,7 +67,7 @@ are this computer's, not the machine's. It is the default where no GPU is found.
 	f.clusterFlags.register(c)
 	f.sizes.registerWith(c, "1K", "32M")
 	flags := c.Flags()
-	flags.StringVar(&f.backend, "backend", "auto", "host, or auto: the GPUs of this host if there are any")
+	flags.StringVar(&f.backend, "backend", "auto", "host, cuda (the GPUs of this host) or auto")
 	flags.StringVar(&f.collective, "coll", model.AllReduce.String(), "the collective")
 	flags.StringSliceVar(&f.algorithms, "algo", []string{"auto"}, "algorithms; all that do the collective; or auto, as tuning decides for each size")
 	flags.StringSliceVar(&f.protocols, "proto", []string{"auto"}, "ll, ll128, simple; all; or auto, as tuning decides for each size")
@@ -80,22 +80,25 @@ are this computer's, not the machine's. It is the default where no GPU is found.
 	flags.IntVarP(&f.check, "check", "c", 1, "1 to compare results with a reference, 0 not to")
 	flags.IntVarP(&f.timeout, "timeout", "T", 0, "seconds after which a size is given up; 0 for never")
 	flags.Uint64Var(&f.seed, "seed", 0, "chooses the data")
+	flags.IntSliceVar(&f.devices, "devices", nil, "GPUs by index, a rank each; one GPU may stand for several ranks (default all)")
 	flags.StringVar(&f.file, "schedule", "", "run the schedule of this FILE.json, as tutti schedule export writes it")
 	flags.BoolVar(&f.memory, "memory", false, "also print the rate at which the largest size used memory, beside that of a plain copy-and-add")
 	flags.BoolVar(&f.csv, "csv", false, "write CSV instead of the table")
 	flags.BoolVar(&f.json, "json", false, "write JSON instead of the table")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress and no notes")
-	complete(c, "backend", []string{"auto", "host"})
+	complete(c, "backend", []string{"auto", "host", "cuda"})
 	complete(c, "algo", append([]string{"all", "auto"}, names(model.Algorithms())...))
 	complete(c, "proto", append([]string{"all", "auto"}, names(model.Protocols())...))
 	return c
 }
 
-// trial is a call to measure: of a size out of place, or in place.
+// trial is a call to measure.
 type trial struct {
 	size units.Bytes
-	// make returns the schedule.
-	make func(inPlace bool) (schedule.Schedule, error)
+	// forms are those that the call has: false for out of place, true for in
+	// place.
+	forms []bool
+	build func(inPlace bool) (schedule.Schedule, error)
 }
 
 func (f *runFlags) run(c *cobra.Command) error {
@@ -119,11 +122,21 @@ func (f *runFlags) run(c *cobra.Command) error {
 	}
 	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt)
 	defer stop()
-	out := &runTable{to: c.OutOrStdout(), check: f.check == 1}
+	table := &runTable{to: c.OutOrStdout(), runFlags: f}
 	if f.csv || f.json {
-		out.to = io.Discard
+		table.to = io.Discard
 	}
-	return f.measure(ctx, c, executor, machine, trials, out, stderr)
+	results, err := f.measure(ctx, executor, machine, trials, table, newProgress(stderr, len(trials)))
+	if err == nil {
+		err = table.err
+	}
+	if err == nil {
+		err = f.print(c.OutOrStdout(), results)
+	}
+	if wrong := countWrong(results); err == nil && wrong > 0 {
+		err = fmt.Errorf("%d elements are wrong (see #wrong)", wrong)
+	}
+	return err
 }
 
 // checkNumbers fails for numbers out of their range.
@@ -131,7 +144,7 @@ func (f *runFlags) checkNumbers(c *cobra.Command) error {
 	if err := exclusive(c, "csv", "json"); err != nil {
 		return err
 	}
-	for _, flag := range []string{"machine", "nodes", "gpus", "coll", "algo", "proto", "channels", "datatype", "op", "root", "minbytes", "maxbytes", "stepfactor", "stepbytes", "sizes"} {
+	for _, flag := range []string{"machine", "nodes", "gpus", "fabric", "coll", "algo", "proto", "channels", "datatype", "op", "root", "minbytes", "maxbytes", "stepfactor", "stepbytes", "sizes"} {
 		if err := exclusive(c, "schedule", flag); err != nil {
 			return err
 		}
@@ -155,12 +168,18 @@ func (f *runFlags) checkNumbers(c *cobra.Command) error {
 func (f *runFlags) open(notes io.Writer) (backend.Backend, error) {
 	switch f.backend {
 	case "auto":
-		fmt.Fprintf(notes, "no GPU found: running on the cores and memory of this computer (--backend host)\n")
+		why := "no GPU found"
+		if devices, _ := filepath.Glob("/dev/nvidia[0-9]*"); len(devices) > 0 {
+			why = "GPUs are not used yet"
+		}
+		fmt.Fprintf(notes, "%s: running on the cores and memory of this computer (--backend host)\n", why)
 		return host.New(0), nil
 	case "host":
 		return host.New(0), nil
+	case "cuda":
+		return cudaBackend(f.devices)
 	default:
-		return nil, usage(fmt.Errorf("--backend %s: want host or auto", f.backend))
+		return nil, usage(fmt.Errorf("--backend %s: want host, cuda or auto", f.backend))
 	}
 }
 
@@ -171,18 +190,13 @@ func (f *runFlags) trials(c *cobra.Command) (machine string, trials []trial, not
 	if f.file != "" {
 		s, err := file.Read(f.file)
 		if err == nil {
-			err = schedule.Verify(s)
+			err = verify(s)
 		}
 		if err != nil {
-			return "", nil, nil, fmt.Errorf("--schedule %s: %w", f.file, err)
+			return "", nil, nil, fmt.Errorf("--schedule: %w", err)
 		}
 		t := s.Task()
-		return filepath.Base(f.file), []trial{{t.Bytes(), func(inPlace bool) (schedule.Schedule, error) {
-			if inPlace != t.InPlace {
-				return nil, errNotInPlace
-			}
-			return s, nil
-		}}}, nil, nil
+		return filepath.Base(f.file), []trial{{t.Bytes(), []bool{t.InPlace}, func(bool) (schedule.Schedule, error) { return s, nil }}}, nil, nil
 	}
 	tasks, err := f.tasks()
 	if err != nil {
@@ -202,22 +216,22 @@ func (f *runFlags) trials(c *cobra.Command) (machine string, trials []trial, not
 		if err != nil {
 			return "", nil, nil, usage(err)
 		}
+		forms := []bool{false}
+		if t.CanOverlap() {
+			forms = []bool{false, true}
+		}
 		for _, root := range roots {
-			t.Root = root
 			for _, size := range sizes {
-				if _, err := maker.Schedule(t, size); err != nil {
-					if note := err.Error(); !slices.Contains(notes, note) {
-						notes = append(notes, note)
-					}
-					continue
+				build := func(inPlace bool) (schedule.Schedule, error) {
+					call := t
+					call.Root, call.InPlace = root, inPlace
+					return maker.Schedule(call, size)
 				}
-				trials = append(trials, trial{size, func(inPlace bool) (schedule.Schedule, error) {
-					if inPlace && !t.CanOverlap() {
-						return nil, errNotInPlace
-					}
-					t.InPlace = inPlace
-					return maker.Schedule(t, size)
-				}})
+				if _, err := build(false); err == nil {
+					trials = append(trials, trial{size, forms, build})
+				} else if note := err.Error(); !slices.Contains(notes, note) {
+					notes = append(notes, note)
+				}
 			}
 		}
 	}
@@ -229,9 +243,6 @@ func (f *runFlags) trials(c *cobra.Command) (machine string, trials []trial, not
 	}
 	return cluster.Machine.Name, trials, notes, nil
 }
-
-// errNotInPlace says that a call has one form only.
-var errNotInPlace = errors.New("no such form")
 
 // tasks lists the combinations of datatype, operation, algorithm and protocol.
 func (f *runFlags) tasks() (tasks []schedule.Task, err error) {
@@ -306,58 +317,50 @@ func (f *runFlags) roots(c model.Collective, cluster *topo.Cluster) (roots []int
 	return []int{root}, nil
 }
 
-// measure goes through the trials and prints what comes out.
-func (f *runFlags) measure(ctx context.Context, c *cobra.Command, executor backend.Backend, machine string, trials []trial, table *runTable, stderr io.Writer) error {
-	bar := newProgress(stderr, 2*len(trials))
+// measure goes through the trials and fills in the table.
+func (f *runFlags) measure(ctx context.Context, executor backend.Backend, machine string, trials []trial, table *runTable, bar *progress) (results []rows.Row, err error) {
 	defer bar.end()
-	var results []rows.Row
 	var largest units.Bytes
-	var rate units.Rate
+	var rate units.Rate // at that size
 	for i, trial := range trials {
 		var forms [2]*rows.Row // out of place, in place
-		var last schedule.Schedule
-		for form := range forms {
-			s, err := trial.make(form == 1)
-			if errors.Is(err, errNotInPlace) {
-				continue
-			}
+		var t schedule.Task
+		for _, inPlace := range trial.forms {
+			s, err := trial.build(inPlace)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			t := s.Task()
-			bar.step(fmt.Sprintf("%v %v over %v, %v of %v", t.Collective, t.Algorithm, t.Protocol, t.Bytes(), t.Datatype))
+			t = s.Task()
+			what := fmt.Sprintf("%v %v over %v on %d ranks, %v", t.Collective, t.Algorithm, t.Protocol, t.Ranks, t.Bytes())
+			if !inPlace || len(trial.forms) == 1 {
+				bar.step(what)
+			}
 			row, used, err := f.once(ctx, executor, s)
 			if err != nil {
-				return fmt.Errorf("%v %v over %v on %d ranks, %v: %w", t.Collective, t.Algorithm, t.Protocol, t.Ranks, t.Bytes(), err)
+				return nil, fmt.Errorf("%s: %w", what, err)
 			}
 			row.Machine = machine
-			if form == 0 && trial.size >= largest {
+			if trial.size >= largest {
 				largest, rate = trial.size, used
 			}
 			results = append(results, row)
-			forms[form], last = &row, s
+			if inPlace {
+				forms[1] = &row
+			} else {
+				forms[0] = &row
+			}
 		}
 		bar.end()
 		if i == 0 {
-			table.header(executor.Name(), machine, last.Task(), f)
+			table.header(executor.Name(), machine, t)
 		}
-		table.row(last.Task(), forms)
+		table.row(t, forms)
 	}
 	table.footer(results)
 	if f.memory {
-		plain := host.CopyAndAdd(min(max(largest, 64*units.MiB), units.GiB))
-		table.printf("# Memory rate at %v  : %v, of %v by a plain copy-and-add on %d cores\n", largest, rate, plain, runtime.GOMAXPROCS(0))
+		table.memory(largest, rate)
 	}
-	if err := f.print(c.OutOrStdout(), results); err != nil {
-		return err
-	}
-	if table.err != nil {
-		return fmt.Errorf("writing the results: %w", table.err)
-	}
-	if wrong := countWrong(results); wrong > 0 {
-		return fmt.Errorf("%d elements are wrong (see #wrong)", wrong)
-	}
-	return nil
+	return results, nil
 }
 
 // print writes the rows, if in another form than the table's.

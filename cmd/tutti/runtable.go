@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime"
 
+	"tutti/backend/host"
 	"tutti/experiments/rows"
 	"tutti/model/schedule"
 	"tutti/model/units"
@@ -15,20 +17,22 @@ import (
 // elements out of place and in place. At the end of the line stands what NCCL
 // does not tell: algorithm, protocol and channels.
 type runTable struct {
-	to    io.Writer
-	check bool
-	err   error // of the first write that failed
+	*runFlags
+	to  io.Writer
+	err error // of the first write that failed
 }
 
 func (w *runTable) printf(format string, args ...any) {
 	if w.err == nil {
-		_, w.err = fmt.Fprintf(w.to, format, args...)
+		if _, err := fmt.Fprintf(w.to, format, args...); err != nil {
+			w.err = fmt.Errorf("writing the results: %w", err)
+		}
 	}
 }
 
-func (w *runTable) header(backend, machine string, t schedule.Task, f *runFlags) {
+func (w *runTable) header(backend, machine string, t schedule.Task) {
 	w.printf("# tutti %s: %v on %s, %d ranks in %d nodes\n", backend, t.Collective, machine, t.Ranks, t.Nodes)
-	w.printf("# warmup iters: %d iters: %d validation: %d\n#\n", f.warmup, f.iterations, f.check)
+	w.printf("# warmup iters: %d iters: %d validation: %d\n#\n", w.warmup, w.iterations, w.check)
 	w.printf("# %10s  %12s  %8s  %6s  %6s  %30s  %30s\n", "", "", "", "", "", "out-of-place          ", "in-place            ")
 	w.printf("# %10s  %12s  %8s  %6s  %6s", "size", "count", "type", "redop", "root")
 	for range 2 {
@@ -87,7 +91,7 @@ func fit(value float64, width int) string {
 }
 
 func (w *runTable) footer(results []rows.Row) {
-	if w.check {
+	if w.check == 1 {
 		wrong, verdict := countWrong(results), "OK"
 		if wrong > 0 {
 			verdict = "FAILED"
@@ -99,6 +103,12 @@ func (w *runTable) footer(results []rows.Row) {
 		sum += float64(r.BusBW() / units.GBps)
 	}
 	w.printf("# Avg bus bandwidth    : %g\n#\n", sum/float64(max(1, len(results))))
+}
+
+// memory prints the rate at which a call of the given size used memory.
+func (w *runTable) memory(size units.Bytes, rate units.Rate) {
+	plain := host.CopyAndAdd(min(max(size, 64*units.MiB), units.GiB))
+	w.printf("# Memory rate          : %v at %v; a plain copy-and-add has %v on %d cores\n#\n", rate, size, plain, runtime.GOMAXPROCS(0))
 }
 
 // countWrong adds up the elements that differ from the reference.

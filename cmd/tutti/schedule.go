@@ -264,21 +264,31 @@ workers run, or say where it first goes wrong: rank, channel, worker and step.`,
 	return c
 }
 
-// prove verifies a schedule and writes what is known of it then.
-func prove(w io.Writer, s schedule.Schedule) error {
-	steps, items := 0, 0
+// verify proves a schedule, if that is not too much work.
+func verify(s schedule.Schedule) error {
+	steps := 0
 	for i := range s.Workers() {
 		steps += s.Worker(i).Steps
 	}
-	if cost := float64(steps) * float64(s.Workers()); cost > maxProof {
+	if float64(steps)*float64(s.Workers()) > maxProof {
 		return fmt.Errorf("%d steps of %d workers are too many to prove: want fewer ranks, channels or elements", steps, s.Workers())
 	}
 	if err := schedule.Verify(s); err != nil {
 		return fmt.Errorf("%s: %w", inWords(s.Task()), err)
 	}
+	return nil
+}
+
+// prove verifies a schedule and writes what is known of it then.
+func prove(w io.Writer, s schedule.Schedule) error {
+	if err := verify(s); err != nil {
+		return err
+	}
+	steps, items := 0, 0
 	sent, most, used := make([]int64, s.Connections()), int64(0), 0
 	for i := range s.Workers() {
 		worker := s.Worker(i)
+		steps += worker.Steps
 		for k := range worker.Steps {
 			step := s.Step(i, k)
 			for port := range step.Send.All() {

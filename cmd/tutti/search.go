@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -21,6 +20,8 @@ type searchFlags struct {
 	format, ranks       string
 	json                bool
 	graphFile, dumpFile string
+	svg                 string
+	env                 []string
 }
 
 // The forms in which graphs are told.
@@ -58,6 +59,8 @@ can drive NCCL (NCCL_GRAPH_FILE) and the reverse (NCCL_GRAPH_DUMP_FILE).`,
 	flags.BoolVar(&f.json, "json", false, "the same as --format json")
 	flags.StringVar(&f.graphFile, "graph-file", "", "take the graphs in this file and search for the others only (NCCL_GRAPH_FILE)")
 	flags.StringVar(&f.dumpFile, "graph-dump-file", "", "write the graphs to this file, too (NCCL_GRAPH_DUMP_FILE)")
+	flags.StringSliceVar(&f.env, "env", nil, "settings of NCCL that change paths or channels, as in NCCL_CROSS_NIC=0,NCCL_P2P_LEVEL=SYS")
+	flags.StringVar(&f.svg, "svg", "", "draw rings and trees over the machine, into this file")
 	complete(c, "format", searchFormats)
 	complete(c, "ranks", []string{"all"})
 	return c
@@ -72,6 +75,9 @@ func (f *searchFlags) run(c *cobra.Command) error {
 		return err
 	}
 	options := search.Options{NoNVLS: !f.nvls, CollNet: f.collnet}
+	if cluster.Machine, err = applyEnv(cluster.Machine, &options, f.env); err != nil {
+		return usage(fmt.Errorf("--env: %w", err))
+	}
 	if f.graphFile != "" {
 		if options.Given, err = readGraphs(f.graphFile, cluster); err != nil {
 			return err
@@ -84,24 +90,23 @@ func (f *searchFlags) run(c *cobra.Command) error {
 			return err
 		}
 	}
-	var text bytes.Buffer
-	switch f.format {
-	case formatNCCL:
-		err = search.WriteNCCL(&text, cluster, graphs, f.ranks == "all")
-	case formatXML:
-		err = search.WriteXML(&text, cluster, graphs)
-	case formatJSON:
-		err = search.WriteJSON(&text, cluster, graphs, f.ranks == "all")
-	default:
-		err = writeSearchTable(&text, cluster, graphs)
+	if f.svg != "" {
+		if err := writeFile(f.svg, func(w io.Writer) error { return drawSearch(w, cluster, graphs) }); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	if _, err := text.WriteTo(c.OutOrStdout()); err != nil {
-		return fmt.Errorf("writing the graphs: %w", err)
-	}
-	return nil
+	return output(c, func(w io.Writer) error {
+		switch f.format {
+		case formatNCCL:
+			return search.WriteNCCL(w, cluster, graphs, f.ranks == "all")
+		case formatXML:
+			return search.WriteXML(w, cluster, graphs)
+		case formatJSON:
+			return writeJSON(w, newJSONSearch(cluster, graphs, f.ranks == "all"))
+		default:
+			return writeSearchTable(w, cluster, graphs)
+		}
+	})
 }
 
 // check finds what is wrong with the flags.
@@ -122,6 +127,28 @@ func (f *searchFlags) check(c *cobra.Command) error {
 		return fmt.Errorf("--ranks is for --format %s and --json, not for %s", formatNCCL, f.format)
 	}
 	return nil
+}
+
+// applyEnv gives the machine, or the search, the settings in a list of NAME=VALUE.
+func applyEnv(machine *topo.System, o *search.Options, env []string) (*topo.System, error) {
+	if len(env) == 0 {
+		return machine, nil
+	}
+	var settings topo.Settings
+	for _, item := range env {
+		name, value, _ := strings.Cut(item, "=")
+		known, err := settings.Set(name, value)
+		if !known {
+			known, err = o.Set(name, value)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !known {
+			return nil, fmt.Errorf("%s is none of NCCL's variables that matter here: want %s", name, strings.Join(append(topo.Variables(), search.Variables()...), ", "))
+		}
+	}
+	return machine.With(settings), nil
 }
 
 func readGraphs(file string, c *topo.Cluster) (*search.Graphs, error) {

@@ -79,7 +79,11 @@ func ports(c *topo.Cluster, g search.Graph) string {
 
 func gigabytes(r units.Rate) string { return strconv.FormatFloat(float64(r/units.GBps), 'g', 4, 64) }
 
-type way struct{ channels, text string }
+// way is what one or more channels have in common.
+type way struct {
+	channels, text string
+	first          search.Channel
+}
 
 // waysOf tells the channels of a graph, those that go one way together.
 func waysOf(c *topo.Cluster, g search.Graph) []way {
@@ -88,7 +92,7 @@ func waysOf(c *topo.Cluster, g search.Graph) []way {
 	for i, ch := range g.Channels {
 		text := wayOf(c, ch)
 		if members[text] == nil {
-			list = append(list, way{text: text})
+			list = append(list, way{text: text, first: ch})
 		}
 		members[text] = append(members[text], i)
 	}

@@ -20,23 +20,26 @@ import (
 // gets none of these.
 var order = []string{
 	"tutti/model/units", "tutti/model", "tutti/topo/xmltree", "tutti/topo", "tutti/topo/smi", "tutti/topo/fabric", "tutti/topo/draw", "tutti/topo/search",
-	"tutti/model/profile", "tutti/model/tuning/nccl", "tutti/model/tuning", "tutti/model/schedule",
+	"tutti/model/profile", "tutti/model/tuning/nccl", "tutti/model/tuning/export", "tutti/model/schedule", "tutti/model/tuning",
 	"tutti/model/schedule/draw", "tutti/model/schedule/file",
-	"tutti/sim/event", "tutti/sim", "tutti/backend/number", "tutti/backend", "tutti/backend/host", "tutti/kernels",
-	"tutti/experiments", "tutti/experiments/rows", "tutti/experiments/sweep", "tutti/experiments/figure", "tutti/experiments/firstlight",
+	"tutti/sim/event", "tutti/sim", "tutti/sim/timeline", "tutti/backend/number", "tutti/backend", "tutti/backend/host", "tutti/kernels",
+	"tutti/backend/dynlib", "tutti/backend/cuda/driver", "tutti/backend/cuda", "tutti/backend/nccl", "tutti/backend/live", "tutti/backend/bench",
+	"tutti/experiments", "tutti/experiments/rows", "tutti/experiments/sweep", "tutti/experiments/calibrate", "tutti/experiments/compare", "tutti/experiments/winners", "tutti/experiments/nccllog", "tutti/experiments/figure", "tutti/experiments/firstlight", "tutti/experiments/hotkernels",
 	"tutti/notebooks", "tutti/cmd/tutti",
 }
 
 // allowed names what else comes from outside: fabrics and profiles are YAML, for
 // which a kept library beats a reader of our own; pictures are SVG; profiles
 // are fitted by Nelder and Mead's method as gonum has it; and ranks run side by
-// side. None of these brings in more than itself.
+// side. Libraries of GPUs are opened without cgo by purego. None of these brings in more
+// than itself.
 var allowed = map[string][]string{
 	"tutti/topo/fabric":         {"github.com/goccy/go-yaml"},
 	"tutti/topo/draw":           {"github.com/ajstarks/svgo"},
 	"tutti/model/profile":       {"go.yaml.in/yaml/v3", "gonum.org/v1/gonum/optimize"},
 	"tutti/model/schedule/draw": {"github.com/ajstarks/svgo"},
 	"tutti/backend":             {"golang.org/x/sync/errgroup"},
+	"tutti/backend/dynlib":      {"github.com/ebitengine/purego"},
 }
 
 func TestStructure(t *testing.T) {

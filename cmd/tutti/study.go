@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,6 +32,7 @@ type studyFlags struct {
 	algorithms, protocols []string
 	sizes                 sizeFlags
 	noSymmetry            bool
+	faults                []string
 }
 
 func (f *studyFlags) register(c *cobra.Command) {
@@ -49,6 +52,7 @@ func (f *studyFlags) register(c *cobra.Command) {
 	flags.StringVarP(&f.op, "op", "o", model.Sum.String(), "operation: sum, prod, min, max, avg")
 	flags.IntSliceVar(&f.channels, "channels", nil, "numbers of channels (default as NCCL chooses)")
 	flags.BoolVar(&f.noSymmetry, "no-symmetry", false, "simulate every worker, even where many do the same")
+	flags.StringArrayVar(&f.faults, "fault", nil, "a slow link, as in \"link=node 3 NET mlx5_0,rate=0.5\": a part of its name (tutti sim tells names) and the share of its rate that is left")
 	complete(c, "fabric", fabric.Names())
 	complete(c, "profile", profile.Profiles())
 	complete(c, "coll", names(collectives()))
@@ -143,6 +147,13 @@ func (f *studyFlags) study(c *cobra.Command, nodes []int, algorithms func(model.
 			return s, err
 		}
 	}
+	for _, text := range f.faults {
+		fault, err := parseFault(text)
+		if err != nil {
+			return s, usage(fmt.Errorf("--fault: %w", err))
+		}
+		s.Options.Faults = append(s.Options.Faults, fault)
+	}
 	if s.Clusters, err = f.clusters(c, nodes); err != nil {
 		return s, err
 	}
@@ -176,4 +187,15 @@ func choices[T comparable](words []string, all []T, parse func(string) (T, error
 		}
 	}
 	return list, nil
+}
+
+// parseFault reads link=NAME,rate=SHARE.
+func parseFault(text string) (f sim.Fault, err error) {
+	link, rate, found := strings.Cut(text, ",rate=")
+	name, isLink := strings.CutPrefix(link, "link=")
+	if f.Rate, err = strconv.ParseFloat(rate, 64); !found || !isLink || name == "" || err != nil || !(f.Rate >= 1e-6 && f.Rate <= 1) {
+		return f, fmt.Errorf("%q: want link=NAME,rate=SHARE with a share above 0 and at most 1", text)
+	}
+	f.Link = name
+	return f, nil
 }

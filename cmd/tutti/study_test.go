@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
@@ -85,7 +86,7 @@ func TestWhatif(t *testing.T) {
 	assert.FileExists(t, "x.png")
 	for args, want := range map[string]string{
 		"":                              "nothing to compare with: want --against FLAG=VALUE,…, or a list of fabrics",
-		"--against speed=2":             `--against speed=2: "speed=2" is no setting: want FLAG=VALUE with one of machine, fabric, nodes, gpus, net-rate, without, oversubscription, routing, profile, algo, proto, channels`,
+		"--against speed=2":             `--against speed=2: "speed=2" is no setting: want FLAG=VALUE with one of machine, fabric, nodes, gpus, net-rate, without, oversubscription, routing, profile, algo, proto, channels, fault`,
 		"--against without=eth0":        "--against without=eth0: --without eth0: the machine has no such NIC: want some of mlx5_0, mlx5_1, mlx5_2, mlx5_3, mlx5_4, mlx5_5, mlx5_6, mlx5_7",
 		"--against oversubscription=no": "--against oversubscription=no: --oversubscription no: want 0.01:1 to 1000:1, such as 2:1",
 	} {
@@ -106,6 +107,28 @@ func TestShardErrors(t *testing.T) {
 	} {
 		_, notes, code := tutti("sim", "--nodes", "1", "--algo", "ring", "--sizes", "1M", "--plot", "none", "--shard", text)
 		assert.Equal(t, "tutti: "+want+"\n", notes)
+		assert.Equal(t, 2, code)
+	}
+}
+
+func TestTrace(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"t.json", "t.svg"} {
+		out, _, code := tutti("trace", "--nodes", "2", "--gpus", "2", "--size", "1M", "--out", name)
+		require.Zero(t, code)
+		assert.Contains(t, out, name+": 28 steps of 4 workers, ")
+	}
+	text, err := os.ReadFile("t.json")
+	require.NoError(t, err)
+	assert.True(t, json.Valid(text))
+	for args, want := range map[string]string{
+		"trace --out x.png":                        "--out x.png: want a name in .json or .svg",
+		"trace --nodes 64 --size 1G --channels 16": "more than 4194304 steps: want fewer nodes, channels or bytes",
+		"trace --nodes 8 --size 1G -O x.svg":       "steps are too many for a picture: want at most 20000, or --out in .json",
+		"sim --fault link=x":                       `--fault: "link=x": want link=NAME,rate=SHARE with a share above 0 and at most 1`,
+	} {
+		_, notes, code := tutti(strings.Fields(args)...)
+		assert.Contains(t, notes, want)
 		assert.Equal(t, 2, code)
 	}
 }

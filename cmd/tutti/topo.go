@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"tutti/topo"
 	"tutti/topo/draw"
 	"tutti/topo/fabric"
 )
@@ -108,8 +111,8 @@ func newTopoFabric() *cobra.Command {
 // topoShow are the flags of tutti topo show.
 type topoShow struct {
 	clusterFlags
-	json     bool
-	svg, xml string
+	json             bool
+	format, svg, xml string
 }
 
 func newTopoShow() *cobra.Command {
@@ -121,18 +124,33 @@ func newTopoShow() *cobra.Command {
 several nodes, describe the switches and cables that join them, too.`,
 		Example: `  tutti topo show --machine dgx-1v --svg dgx-1v.svg
   tutti topo show --machine matrix.txt --nic-rate 'mlx5_ib*=400' --xml machine.xml
+  tutti topo show --machine my-topology.xml --nodes 2 --format nccl
   tutti topo show --fabric superpod-16su --svg cluster.svg`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
 	f.register(c)
-	c.Flags().BoolVar(&f.json, "json", false, "write JSON instead of text")
+	c.Flags().StringVar(&f.format, "format", formatTable, "table; nccl, as NCCL logs systems and paths with NCCL_DEBUG_SUBSYS=GRAPH; json")
+	complete(c, "format", topoFormats)
+	c.Flags().BoolVar(&f.json, "json", false, "the same as --format json")
 	c.Flags().StringVar(&f.svg, "svg", "", "draw the machine, or the cluster where there are several, into this file")
 	c.Flags().StringVar(&f.xml, "xml", "", "write the machine's NCCL topology XML into this file")
 	return c
 }
 
+// topoFormats are the forms in which a machine is described.
+var topoFormats = []string{formatTable, formatNCCL, formatJSON}
+
 func (f *topoShow) run(c *cobra.Command) error {
+	if err := exclusive(c, "json", "format"); err != nil {
+		return usage(err)
+	}
+	if f.json {
+		f.format = formatJSON
+	}
+	if !slices.Contains(topoFormats, f.format) {
+		return usage(fmt.Errorf("--format %s: want one of %s", f.format, strings.Join(topoFormats, ", ")))
+	}
 	v, err := f.view()
 	if err != nil {
 		return err
@@ -148,10 +166,14 @@ func (f *topoShow) run(c *cobra.Command) error {
 		}
 	}
 	return output(c, func(w io.Writer) error {
-		if f.json {
+		switch f.format {
+		case formatJSON:
 			return writeJSON(w, describe(v))
+		case formatNCCL:
+			return topo.Dump(w, v.Machine.Restrict(v.RanksPerNode(), v.Nodes > 1))
+		default:
+			return v.write(w)
 		}
-		return v.write(w)
 	})
 }
 

@@ -175,3 +175,16 @@ func TestTopoTellsFailedWrites(t *testing.T) {
 		require.EqualError(t, err, "writing the results: no space left")
 	}
 }
+
+// What NCCL logged on a real machine is what tutti says of it.
+func TestTopoShowAsNCCL(t *testing.T) {
+	log, err := os.ReadFile("../../topo/search/testdata/log-sockets-n8g4.txt")
+	require.NoError(t, err)
+	i, j := strings.Index(string(log), "=== System"), strings.Index(string(log), "Pattern")
+	out, _, code := tutti("topo", "show", "--machine", "../../topo/testdata/h200x4-live.xml", "--nodes", "8", "--format", "nccl")
+	assert.Zero(t, code)
+	assert.Equal(t, string(log[i:j]), out)
+	_, notes, code := tutti("topo", "show", "--format", "html")
+	assert.Equal(t, 2, code)
+	assert.Contains(t, notes, "--format html: want one of table, nccl, json")
+}

@@ -32,7 +32,7 @@ type whatifFlags struct {
 // settable are the flags that --against can set.
 var settable = []string{
 	"machine", "fabric", "nodes", "gpus", "net-rate", "without", "oversubscription", "routing",
-	"profile", "algo", "proto", "channels",
+	"profile", "algo", "proto", "channels", "fault",
 }
 
 // whatifNodes is the cluster size when neither the user nor the fabric says one:
@@ -53,7 +53,7 @@ A list of fabrics is short for one --against fabric=… each.`,
 		Example: `  tutti whatif --nodes 64 --fabric rail-optimised,fat-tree-2to1
   tutti whatif --nodes 32 --against oversubscription=2:1 --against oversubscription=4:1
   tutti whatif --nodes 8 --net-rate 400 --against net-rate=200 --against net-rate=800
-  tutti whatif --nodes 4 --against without=mlx5_3
+  tutti whatif --nodes 4 --against without=mlx5_3 --against "fault=link=node 3 NET mlx5_3,rate=0.5"
   tutti whatif --nodes 8 --coll alltoall --against machine=dgx-h200,fabric=fat-tree,routing=adaptive`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
@@ -176,6 +176,8 @@ func assignments(text string) (set []assignment, err error) {
 		switch {
 		case found && slices.Contains(settable, flag):
 			set = append(set, assignment{flag, value})
+		case flag == "rate" && len(set) > 0 && set[len(set)-1].flag == "fault": // link=NAME,rate=SHARE
+			set[len(set)-1].value += "," + part
 		case found || len(set) == 0:
 			return nil, fmt.Errorf("%q is no setting: want FLAG=VALUE with one of %s", part, strings.Join(settable, ", "))
 		default:
@@ -219,7 +221,7 @@ func (f *whatifFlags) setting(c *cobra.Command, set []assignment, varied []strin
 			value = strings.Join(list.GetSlice(), ",")
 		}
 		if value == "" || value == "0" {
-			value = map[bool]string{true: "none", false: "as it is"}[flag == "without"]
+			value = map[bool]string{true: "none", false: "as it is"}[flag == "without" || flag == "fault"]
 		}
 		names = append(names, flag+" "+value)
 	}

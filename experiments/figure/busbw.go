@@ -47,6 +47,7 @@ var (
 	distinct = []color.NRGBA{
 		{0x00, 0x72, 0xb2, 255}, {0xd5, 0x5e, 0x00, 255}, {0x00, 0x9e, 0x73, 255},
 		{0xcc, 0x79, 0xa7, 255}, {0xe6, 0x9f, 0x00, 255}, {0x56, 0xb4, 0xe9, 255},
+		{0x20, 0x20, 0x20, 255}, {0xc8, 0xb4, 0x00, 255},
 	}
 )
 
@@ -166,8 +167,9 @@ func find[T any](list *[]T, fits func(T) bool, fresh T) *T {
 // columns is how many panels stand side by side at the most.
 const columns = 4
 
-// drawPanels draws panel beside panel on common scales.
-func drawPanels(title string, all []panel, grouped bool, format string, by axis) (io.WriterTo, error) {
+// drawPanels draws panel beside panel on common scales, with a dashed line at
+// each of some sizes.
+func drawPanels(title string, all []panel, grouped bool, format string, by axis, marks []units.Bytes) (io.WriterTo, error) {
 	least, low, most, high := math.Inf(1), math.Inf(1), 0.0, 0.0
 	for _, p := range all {
 		for _, l := range p.lines {
@@ -194,6 +196,14 @@ func drawPanels(title string, all []panel, grouped bool, format string, by axis)
 		}
 		drawn.X.Min, drawn.X.Max = least, most
 		drawn.Y.Min, drawn.Y.Max = bottom, top
+		for _, size := range marks {
+			line, err := plotter.NewLine(plotter.XYs{{X: float64(size), Y: bottom}, {X: float64(size), Y: top}})
+			if err != nil {
+				return nil, err
+			}
+			line.Color, line.Width, line.Dashes = color.Gray{110}, 0.8, []vg.Length{3, 2}
+			drawn.Add(line)
+		}
 		plots[i/cols][i%cols] = drawn
 	}
 	width := vg.Length(cols) * panelWidth
@@ -257,8 +267,11 @@ func title(list []rows.Row) string {
 	if place != "" {
 		words += " on " + place
 	}
-	if first.Source == "sim" {
+	switch first.Source {
+	case "sim":
 		words += ", simulated"
+	case "model":
+		words += ", modelled"
 	}
 	return words
 }

@@ -5,6 +5,7 @@ package figure
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"tutti/experiments/rows"
+	"tutti/model/units"
 )
 
 // Formats are the suffixes of files that can be written.
@@ -48,15 +50,18 @@ func create(path string) (*os.File, error) {
 	return temp, err
 }
 
-// Write draws the rows, at least one: bus bandwidth against size. The file
-// appears under its name only when it is whole.
-func Write(path string, list []rows.Row) error { return WriteBy(path, list, Size) }
+// Write draws the rows, at least one: bus bandwidth against size, with a dashed
+// line at each of some sizes. The file appears under its name only when it is
+// whole.
+func Write(path string, list []rows.Row, marks ...units.Bytes) error {
+	return WriteBy(path, list, Size, marks...)
+}
 
 // WriteBy is [Write] along one of the [Axes]: by ranks it is time that is drawn.
-func WriteBy(path string, list []rows.Row, x string) error {
+func WriteBy(path string, list []rows.Row, x string, marks ...units.Bytes) error {
 	by := axisOf(x)
 	all, grouped := panels(list, by)
-	return write(path, title(list), all, grouped, by)
+	return draws(path, title(list), all, grouped, by, marks)
 }
 
 // Line is one line of a figure.
@@ -73,14 +78,20 @@ func WriteLines(path, title string, lines []Line, x string) error {
 		p := find(&all, func(p panel) bool { return p.title == l.Panel }, panel{title: l.Panel})
 		p.lines = append(p.lines, line{name: l.Name, rows: l.Rows})
 	}
-	return write(path, title, all, false, axisOf(x))
+	return draws(path, title, all, false, axisOf(x), nil)
 }
 
-func write(path, title string, all []panel, grouped bool, by axis) error {
-	canvas, err := drawPanels(title, all, grouped, format(path), by)
+// draws makes the file of panels.
+func draws(path, title string, all []panel, grouped bool, by axis, marks []units.Bytes) error {
+	canvas, err := drawPanels(title, all, grouped, format(path), by, marks)
 	if err != nil {
 		return fmt.Errorf("figure %s: %w", path, err)
 	}
+	return write(path, canvas)
+}
+
+// write makes the file of a canvas.
+func write(path string, canvas io.WriterTo) error {
 	temp, err := create(path)
 	if err != nil {
 		return err

@@ -49,8 +49,11 @@ func (r Row) caseFields() []string {
 // onData tells whether a row is of a run on real data.
 func (r Row) onData() bool { return r.InPlace || r.Wrong != nil }
 
-// fields writes a row as CSV has it.
-func (r Row) fields() []string {
+// Header returns the names of the columns, in order.
+func Header() []string { return slices.Clone(header) }
+
+// Fields writes a row as CSV has it, without the columns that further.
+func (r Row) Fields() []string {
 	return []string{
 		r.Source, r.Machine, r.Collective.String(), r.Algorithm.String(), r.Protocol.String(),
 		strconv.Itoa(r.Nodes), strconv.Itoa(r.Ranks), strconv.Itoa(r.Channels),
@@ -89,7 +92,7 @@ func WriteCSV(w io.Writer, rows []Row) error {
 	}
 	_ = out.Write(columns) // an error is kept for Flush
 	for _, r := range rows {
-		fields := r.fields()
+		fields := r.Fields()
 		if further {
 			fields = append(fields, r.checkedFields()...)
 		}

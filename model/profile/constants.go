@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -54,11 +55,15 @@ var fields = func() (list []field) {
 	for _, q := range model.Protocols() {
 		time("overhead."+q.String(), func(p *Profile) *units.Time { return &p.Overhead[q] })
 	}
+	each("turn", func(p *Profile) *[algorithms][protocols]units.Time { return &p.Turn })
+	each("ramp", func(p *Profile) *[algorithms][protocols]units.Time { return &p.Ramp })
 	for h, name := range hopNames {
 		each("handover."+name, func(p *Profile) *[algorithms][protocols]units.Time { return &p.Handover[h] })
 	}
-	for _, q := range model.Protocols() {
-		rate("copy."+q.String(), func(p *Profile) *units.Rate { return &p.Copy[q] })
+	for a := range known {
+		for _, q := range model.Algorithm(a).Protocols() {
+			rate(fmt.Sprintf("copy.%v.%v", model.Algorithm(a), q), func(p *Profile) *units.Rate { return &p.Copy[a][q] })
+		}
 	}
 	rate("copy.local", func(p *Profile) *units.Rate { return &p.LocalCopy })
 	for name, link := range linkNames() {
@@ -75,6 +80,11 @@ var fields = func() (list []field) {
 		func(p *Profile) float64 { return p.Multimem },
 		func(p *Profile, v float64) { p.Multimem = v }})
 }()
+
+// index returns the place of a constant in fields, or -1.
+func index(path string) int {
+	return slices.IndexFunc(fields, func(f field) bool { return f.path == path })
+}
 
 // linkNames goes through the names of the types of links, in order.
 func linkNames() func(yield func(string, topo.LinkType) bool) {

@@ -49,13 +49,12 @@ func Open(names string) (*Profile, error) {
 	p := &Profile{Name: names, Latency: map[topo.LinkType]units.Time{}, Efficiency: map[topo.LinkType]float64{}}
 	found := map[string]bool{}
 	for _, name := range strings.Split(names, ",") {
-		text, err := read(name)
+		f, err := Load(name)
 		if err != nil {
 			return nil, err
 		}
-		f, err := Parse(text, name)
-		if err != nil {
-			return nil, err
+		if f.SM > 0 {
+			p.SM = f.SM
 		}
 		for _, c := range f.Constants {
 			c.field.set(p, c.Value)
@@ -75,6 +74,16 @@ func Open(names string) (*Profile, error) {
 	return p, nil
 }
 
+// Load reads one profile, built in or of a file that ends in .yaml, which may
+// leave constants out. The errors are those of [Open].
+func Load(name string) (*File, error) {
+	text, err := read(name)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(text, name)
+}
+
 // read returns the text of a profile.
 func read(name string) ([]byte, error) {
 	if strings.HasSuffix(name, ".yaml") || strings.ContainsAny(name, `/\`) {
@@ -91,6 +100,8 @@ func read(name string) ([]byte, error) {
 type File struct {
 	// About says which machine this is.
 	About string
+	// SM is the compute capability of its GPUs, times ten; 0 for any.
+	SM int
 	// Sources say where the values come from, by the names that these give.
 	Sources   map[string]Source
 	Constants []Constant
@@ -118,6 +129,9 @@ type Constant struct {
 
 	field *field
 }
+
+// String writes the value with its unit.
+func (c Constant) String() string { return c.field.unit.format(c.Value) }
 
 // Parse reads a profile. It is strict: an error names the line of what is not
 // known, said twice, of another form, or without a source.
@@ -164,12 +178,16 @@ func (r *reader) top(n *yaml.Node) error {
 		switch key.Value {
 		case "about":
 			err = value.Decode(&r.file.About)
+		case "sm":
+			if err = value.Decode(&r.file.SM); err != nil || r.file.SM < 1 {
+				err = r.errorf(value, "sm is %q: want a compute capability times ten, such as 90", value.Value)
+			}
 		case "sources":
 			err = r.sources(value)
 		case "constants":
 			err = r.group("", "", value)
 		default:
-			err = r.errorf(key, "unknown %q: want about, sources or constants", key.Value)
+			err = r.errorf(key, "unknown %q: want about, sm, sources or constants", key.Value)
 		}
 		if err != nil {
 			return err
@@ -232,7 +250,7 @@ func (r *reader) group(under, from string, n *yaml.Node) error {
 }
 
 func (r *reader) constant(at, from string, key, value *yaml.Node) error {
-	i := slices.IndexFunc(fields, func(f field) bool { return f.path == at })
+	i := index(at)
 	if i < 0 {
 		return r.errorf(key, "unknown constant %s", at)
 	}

@@ -9,6 +9,8 @@
 package profile
 
 import (
+	"fmt"
+
 	"tutti/model"
 	"tutti/model/units"
 	"tutti/topo"
@@ -41,17 +43,29 @@ const (
 type Profile struct {
 	// Name is that of the files that the profile is made of.
 	Name string
+	// SM is the compute capability of the GPUs, times ten; 0 where no file says.
+	SM int
 	// Base is spent once in a call: the launch and the end of the kernel.
 	Base [algorithms][protocols]units.Time
 	// Overhead keeps a worker from moving data in each step: it polls,
 	// synchronises its threads and, over Simple, fences.
 	Overhead [protocols]units.Time
+	// Turn is what a worker needs from the end of a step to the next one, whether
+	// or not data is waiting. It hides behind the way of the data, if that is
+	// longer; a lone chunk that meets idle workers does not see it.
+	Turn [algorithms][protocols]units.Time
+	// Ramp is what the first RampBytes of an item take beside Copy: the more
+	// threads a block has, and loads under way, the longer until the first are
+	// back. A smaller item takes its part.
+	Ramp [algorithms][protocols]units.Time
 	// Handover is what passes until the reader knows of an item, the latency of
 	// the links aside. Within one step Overhead comes on top.
 	Handover [hops][algorithms][protocols]units.Time
-	// Copy is what a block of 512 threads moves, as payload; LocalCopy what it
-	// moves within its own GPU's memory (NVLS scatter and gather).
-	Copy      [protocols]units.Rate
+	// Copy is what a block of 512 threads moves, as payload, in a step that reads
+	// and writes three buffers (recvReduceSend); steps with fewer or more take
+	// their part of the time. LocalCopy is what it moves within its own GPU's
+	// memory (NVLS scatter and gather).
+	Copy      [algorithms][protocols]units.Rate
 	LocalCopy units.Rate
 	// Latency is that of one link, by its type.
 	Latency map[topo.LinkType]units.Time
@@ -65,12 +79,19 @@ type Profile struct {
 // hop by hop.
 func (p *Profile) extend() {
 	for a := known; a < algorithms; a++ {
-		p.Base[a] = p.Base[model.Ring]
+		p.Base[a], p.Copy[a], p.Turn[a], p.Ramp[a] = p.Base[model.Ring], p.Copy[model.Ring], p.Turn[model.Ring], p.Ramp[model.Ring]
 		for h := range hops {
 			p.Handover[h][a] = p.Handover[h][model.Ring]
 		}
 	}
 }
+
+// RampBytes is the size of an item from which on a step takes its whole Ramp:
+// 256 threads with 64 bytes each, NCCL's threshold.
+const RampBytes = 16 * units.KiB
+
+// Streams is how many buffers the step reads and writes that Copy is stated for.
+const Streams = 3
 
 // builtin says which profiles a machine has whose user names none, by the
 // compute capability of its GPUs.
@@ -85,6 +106,14 @@ func builtin(sm int) string {
 	default:
 		return "v100-nvlink"
 	}
+}
+
+// Suits fails for a machine with GPUs of another generation than the profile's.
+func (p *Profile) Suits(machine *topo.System) error {
+	if sm := machine.SM(); p.SM > 0 && p.SM/10 != sm/10 {
+		return fmt.Errorf("profile %s is for GPUs of compute capability %d.x, and %s has %d.%d: want another --profile", p.Name, p.SM/10, machine.Name, sm/10, sm%10)
+	}
+	return nil
 }
 
 // ForGPU returns the constants for machines with GPUs of a compute capability,

@@ -67,7 +67,7 @@ func TestParseErrors(t *testing.T) {
 		`f:9: efficiency.net is "55/50": want a share above 0 and at most 1, such as 0.97 or 361.2/370.8`: strings.Replace(small, "45/50", "55/50", 1),
 		"f:6: base.ring.ll has no source: want from: and one of sources":                                  strings.Replace(small, "  from: me\n", "", 1),
 		"f:10: efficiency.net stands on line 9 already":                                                   small + "    net: 1\n",
-		`f:10: unknown "more": want about, sources or constants`:                                          small + "more: 1\n",
+		`f:10: unknown "more": want about, sm, sources or constants`:                                      small + "more: 1\n",
 		"f:1: no constants":              "about: none",
 		"f:1: constants: want a mapping": "constants: 7",
 	} {

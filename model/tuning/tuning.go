@@ -1,6 +1,11 @@
-// Package tuning decides which algorithm and protocol carry out a collective and
-// on how many channels, where the user leaves that open: as NCCL would (package
-// nccl has its model).
+// Package tuning predicts in about a microsecond what a collective takes, and
+// decides which algorithm and protocol carry it out and on how many channels,
+// where the user leaves that open.
+//
+// [Predictor] is tutti's own model: what the simulator would say, in a formula,
+// from the constants of a machine's profile. [Model] is NCCL's choice; package
+// nccl has its whole cost model. Package export writes choices for other
+// libraries.
 package tuning
 
 import (

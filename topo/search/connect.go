@@ -27,26 +27,27 @@ type Connection struct {
 // ncclTopoPostset; src/init.cc).
 func Connect(c *topo.Cluster, g Graphs) *Connection {
 	n := min(len(g.Ring.Channels), len(g.Tree.Channels))
-	k := &Connection{Search: n, Collective: collective(c, g, n)}
+	view := c.Machine.Restrict(c.RanksPerNode(), c.Nodes > 1)
+	k := &Connection{Search: n, Collective: collective(c, g, n, view.SM())}
 	g.Ring.Channels, g.Tree.Channels = g.Ring.Channels[:n], g.Tree.Channels[:n]
 	k.Rings, k.Trees = NewRings(c, g.Ring), NewTrees(c, g.Tree)
 	if len(g.NVLS.Channels) > 0 {
 		k.Heads = NewHeads(c, g.NVLS)
-		k.NVLS = nvlsChannels(c)
+		k.NVLS = nvlsChannels(c, view.SM())
 	}
-	k.P2P, k.PerPeer = p2pChannels(c, k.Collective)
+	k.P2P, k.PerPeer = p2pChannels(c, view, k.Collective)
 	return k
 }
 
 // collective is how many channels a collective has with n channels found: twice
 // as many, and more where CollNet leaves room within machines or where fast GPUs
 // would have few.
-func collective(c *topo.Cluster, g Graphs, n int) int {
+func collective(c *topo.Cluster, g Graphs, n, sm int) int {
 	channels := min(MaxChannels, 2*n)
 	if chain := g.CollNetChain; len(chain.Channels) > 0 && chain.BwIntra > chain.BwInter && c.Ranks() > c.Nodes {
 		channels = min(MaxChannels, channels+channels/2)
 	}
-	if c.Machine.SM() >= 90 && c.Nodes > 1 && g.Ring.BwIntra > rate(45) && channels < 16 {
+	if sm >= 90 && c.Nodes > 1 && g.Ring.BwIntra > rate(45) && channels < 16 {
 		channels = min(MaxChannels, 2*channels)
 	}
 	return channels
@@ -54,9 +55,9 @@ func collective(c *topo.Cluster, g Graphs, n int) int {
 
 // nvlsChannels is how many channels NVLS uses, whatever it has as heads (NCCL
 // 2.28.3, src/transport/nvls.cc, ncclNvlsInit).
-func nvlsChannels(c *topo.Cluster) int {
+func nvlsChannels(c *topo.Cluster, sm int) int {
 	switch {
-	case c.Machine.SM() < 100:
+	case sm < 100:
 		return 16
 	case c.Nodes > 1:
 		return 32
@@ -68,8 +69,7 @@ func nvlsChannels(c *topo.Cluster) int {
 // p2pChannels is how many channels there are for send and receive, and how many
 // of them a pair of ranks uses: as many as every pair can (NCCL 2.28.3,
 // src/graph/paths.cc, ncclTopoComputeP2pChannels).
-func p2pChannels(c *topo.Cluster, collective int) (all, perPeer int) {
-	view := c.Machine.Restrict(c.RanksPerNode(), c.Nodes > 1)
+func p2pChannels(c *topo.Cluster, view *topo.System, collective int) (all, perPeer int) {
 	all = min(collective, MaxChannels)
 	perPeer = all
 	for _, g := range view.GPUs {

@@ -69,17 +69,6 @@ type Graphs struct {
 	NVLSError error
 }
 
-// Options say what to search for besides rings and trees.
-type Options struct {
-	// NoNVLS leaves NVLS out, as NCCL_NVLS_ENABLE=0 does.
-	NoNVLS bool
-	// CollNet looks for the graphs of collectives in the network, as
-	// NCCL_COLLNET_ENABLE=1 does.
-	CollNet bool
-	// Given are graphs to use in the place of a search (NCCL_GRAPH_FILE).
-	Given *Graphs
-}
-
 // Limits of NCCL 2.28.3 (src/include/device.h).
 const (
 	// MaxChannels is how many channels a communicator may have (MAXCHANNELS).
@@ -94,7 +83,9 @@ const (
 	collNetNodes = 2
 )
 
-// All finds the rings, trees and NVLS heads of a cluster.
+// All finds the rings, trees and NVLS heads of a cluster: chains that double binary
+// trees are made of, as many as rings, and up to 32 GPUs of a machine as heads,
+// each of which owns an equal share of the data.
 func All(c *topo.Cluster) Graphs { return Find(c, Options{}) }
 
 // Find finds the graphs of a cluster in NCCL's order, since the count of ring
@@ -103,12 +94,13 @@ func All(c *topo.Cluster) Graphs { return Find(c, Options{}) }
 // all agree on.
 func Find(c *topo.Cluster, o Options) Graphs {
 	s := newSpace(c)
+	s.crossing = o.CrossNic
 	g := Graphs{}
 	if o.Given != nil {
 		g = *o.Given
 	}
 	find := func(g *Graph, r request) {
-		if len(g.Channels) == 0 {
+		if len(g.Channels) == 0 || g.CrossNic == 1 && o.CrossNic == CrossNicNever {
 			*g = s.find(r)
 		}
 	}
@@ -121,7 +113,7 @@ func Find(c *topo.Cluster, o Options) Graphs {
 	} else {
 		g.CollNetChain, g.CollNetDirect = Graph{}, Graph{}
 	}
-	if g.NVLSError = noNVLS(c); o.NoNVLS {
+	if g.NVLSError = s.noNVLS(); o.NoNVLS {
 		g.NVLSError = errors.New("NVLS is switched off")
 	}
 	if g.NVLSError != nil {
@@ -135,36 +127,16 @@ func Find(c *topo.Cluster, o Options) Graphs {
 	return g
 }
 
-// Ring finds the ring channels.
-func Ring(c *topo.Cluster) Graph {
-	return newSpace(c).find(request{pattern: RingPattern, min: 1, max: MaxChannels / 2})
-}
-
-// Tree finds the chains that double binary trees are made of; it has as many
-// channels as the ring.
-func Tree(c *topo.Cluster) Graph { return Find(c, Options{NoNVLS: true}).Tree }
-
-// NVLS finds the heads: every GPU, up to 32, owns an equal share of the data,
-// which it reduces and multicasts through the switch. A head's NET is the one
-// near it.
-// It fails where NCCL 2.28.3 has no NVLS: without an NVSwitch, before Hopper,
-// and with fewer than three GPUs.
-func NVLS(c *topo.Cluster) (Graph, error) {
-	g := All(c)
-	return g.NVLS, g.NVLSError
-}
-
-// noNVLS says why a cluster has no NVLS, if so (NCCL 2.28.3, src/transport/nvls.cc,
-// ncclNvlsInit).
-func noNVLS(c *topo.Cluster) error {
-	m, k := c.Machine, c.RanksPerNode()
+// noNVLS says why there is no NVLS, if so: without an NVSwitch, before Hopper, and
+// with fewer than three GPUs (NCCL 2.28.3, src/transport/nvls.cc, ncclNvlsInit).
+func (s *space) noNVLS() error {
 	switch {
-	case m.NVS < 0:
-		return fmt.Errorf("NVLS needs an NVSwitch, and %s has none", m.Name)
-	case m.SM() < 90:
-		return fmt.Errorf("NVLS needs GPUs of compute capability 9.0 or higher, and %s has %d.%d", m.Name, m.SM()/10, m.SM()%10)
-	case k < 3:
-		return fmt.Errorf("NVLS needs three GPUs or more on a machine, and %d take part", k)
+	case s.NVS < 0:
+		return fmt.Errorf("NVLS needs an NVSwitch, and %s has none", s.Name)
+	case s.sm < 90:
+		return fmt.Errorf("NVLS needs GPUs of compute capability 9.0 or higher, and %s has %d.%d", s.Name, s.sm/10, s.sm%10)
+	case len(s.gpus) < 3:
+		return fmt.Errorf("NVLS needs three GPUs or more on a machine, and %d take part", len(s.gpus))
 	}
 	return nil
 }

@@ -137,6 +137,9 @@ func (x *graphReader) graph(e *xmltree.Element) Graph {
 		TypeIntra: x.pathType(e, "typeintra"), TypeInter: x.pathType(e, "typeinter"), SameChannels: x.Int(e, "samechannels", 0, 1) == 1,
 	}
 	n := x.Int(e, "nchannels", 0, MaxChannels)
+	if n == 0 {
+		return Graph{}
+	}
 	for _, child := range e.Children {
 		if child.Name == "channel" {
 			g.Channels = append(g.Channels, x.channel(child, g.Pattern))

@@ -26,7 +26,7 @@ func TestLogs(t *testing.T) {
 		{"log-sockets-n14g1.txt", 14, 1},
 	} {
 		t.Run(c.log, func(t *testing.T) {
-			cluster := cluster(t, "testdata/h200x4-live.xml", c.nodes, c.gpus)
+			cluster := cluster(t, "../testdata/h200x4-live.xml", c.nodes, c.gpus)
 			var text strings.Builder
 			seen := cluster.Machine.Restrict(c.gpus, c.nodes > 1)
 			require.NoError(t, topo.Dump(&text, seen))

@@ -6,26 +6,21 @@ import (
 	"tutti/topo"
 )
 
-// choice is among the NETs of a GPU, or of all (-1), up to a type of path.
-type choice struct {
-	gpu   int
-	worst topo.PathType
-}
-
 // netsFor lists the NETs worth trying for a GPU, or for all of them (-1), as
 // indexes: first those that the GPUs use by themselves, then the others by type
 // of path (NCCL 2.28.3, search.cc, ncclTopoSelectNets). The GPUs of one host come
 // one after the other with all their NETs; those of a multi-node NVLink domain
 // first give one NET each.
 func (s *space) netsFor(gpu int, worst topo.PathType) []int {
-	if list, known := s.choices[choice{gpu, worst}]; known {
-		return list
+	known := &s.choices[gpu+1][worst]
+	if *known != nil {
+		return *known
 	}
 	gpus := s.gpus
 	if gpu >= 0 {
 		gpus = s.gpus[gpu : gpu+1]
 	}
-	var list []int
+	list := []int{}
 	add := func(net int) {
 		if !slices.Contains(list, net) {
 			list = append(list, net)
@@ -57,7 +52,7 @@ func (s *space) netsFor(gpu int, worst topo.PathType) []int {
 			}
 		}
 	}
-	s.choices[choice{gpu, worst}] = list
+	*known = list
 	return list
 }
 

@@ -15,6 +15,7 @@ package search
 
 import (
 	"math"
+	"slices"
 
 	"tutti/model/units"
 	"tutti/topo"
@@ -58,7 +59,7 @@ func (t *try) keep() *try {
 	kept := *t
 	kept.channels = make([]channel, len(t.channels))
 	for i, ch := range t.channels {
-		kept.channels[i] = channel{append([]int(nil), ch.gpus...), ch.in, ch.out}
+		kept.channels[i] = channel{slices.Clone(ch.gpus), ch.in, ch.out}
 	}
 	return &kept
 }
@@ -77,7 +78,8 @@ type tries struct {
 	best   *try
 
 	worstIntra, worstInter topo.PathType
-	left                   int // steps in all
+	crosses                bool // NICs, if nothing else helps
+	left                   int  // steps in all
 
 	channels []channel   // room for a walk's
 	ranking  []candidate // likewise
@@ -85,8 +87,35 @@ type tries struct {
 
 // find searches for a graph (NCCL 2.28.3, search.cc, ncclTopoCompute).
 func (s *space) find(r request) Graph {
-	network := len(s.nets) > 0
-	k := len(s.gpus)
+	t := s.newTries(r)
+	for {
+		if left := t.run(); left == perfect || t.enough() || !t.relax(left) {
+			break
+		}
+	}
+	t.duplicate()
+	t.improve()
+	if !t.found() && !r.collNet && r.pattern != NVLSPattern {
+		t.inOrder()
+	}
+	if !t.found() {
+		return Graph{}
+	}
+	return s.graph(t.best)
+}
+
+// newTries begins with the best that the machine has: the highest speed, the
+// nearest paths.
+func (s *space) newTries(r request) *tries {
+	network, k := len(s.nets) > 0, len(s.gpus)
+	t := &tries{space: s, speeds: speeds(s.sm, network), left: stepsInAll, worstIntra: topo.PathSYS, worstInter: topo.PathSYS}
+	crossNic := 0
+	if len(s.nets) > 1 && (r.pattern == RingPattern || r.pattern == BalancedTree || r.pattern == SplitTree) {
+		t.crosses = s.crossing == CrossNicAuto
+		if s.crossing == CrossNicAny {
+			crossNic = 1
+		}
+	}
 	switch r.pattern {
 	case NVLSPattern: // at most as many heads as GPUs, and evenly so without a network
 		r.max = min(maxHeads, k)
@@ -103,34 +132,20 @@ func (s *space) find(r request) Graph {
 	if k == 1 && r.pattern != RingPattern {
 		r.pattern = TreePattern
 	}
-	t := &tries{space: s, speeds: speeds(s.sm, network), left: stepsInAll}
-	for range r.max {
-		t.channels = append(t.channels, channel{gpus: make([]int, k), in: -1, out: -1})
-	}
-	t.first = try{request: r, same: r.pattern != NVLSPattern, typeIntra: topo.PathLOC, typeInter: topo.PathPIX, latency: -1}
-	t.worstIntra, t.worstInter = topo.PathSYS, topo.PathSYS
+	t.first = try{request: r, crossNic: crossNic, same: r.pattern != NVLSPattern, typeIntra: topo.PathLOC, typeInter: topo.PathPIX, latency: -1}
 	if k > 1 {
 		t.first.typeIntra, t.worstIntra = s.best(s.gpus), s.worst(s.gpus)
 	}
 	if network {
 		t.first.typeInter, t.worstInter = s.best(s.nets), s.worst(s.nets)
 	}
-	t.speed = t.fastest(r.min)
-	t.first.bwIntra, t.first.bwInter = t.speeds[t.speed], t.speeds[t.speed]
+	for range r.max {
+		t.channels = append(t.channels, channel{gpus: make([]int, k), in: -1, out: -1})
+	}
+	t.best = t.first.keep() // nothing yet
 	t.now = t.first
-	t.best = t.first.keep()
-
-	for {
-		if left := t.run(); left == perfect || t.enough() || !t.relax(left) {
-			break
-		}
-	}
-	t.duplicate()
-	t.improve()
-	if len(t.best.channels) == 0 && !r.collNet && r.pattern != NVLSPattern {
-		t.inOrder()
-	}
-	return s.graph(t.best)
+	t.setSpeed(t.fastest(r.min))
+	return t
 }
 
 // fastest is the index of the highest speed that the best path has, and that so
@@ -143,6 +158,12 @@ func (t *tries) fastest(channels int) int {
 	return dropTo(t.speeds, func(speed float32) bool {
 		return speed <= t.maxBw && float32(speed*float32(channels)) <= total
 	})
+}
+
+// setSpeed lets channels have the speed of an index, within machines and between.
+func (t *tries) setSpeed(i int) {
+	t.speed = i
+	t.now.bwIntra, t.now.bwInter = t.speeds[i], t.speeds[i]
 }
 
 // found tells whether there is a solution at all.
@@ -204,14 +225,13 @@ func (t *tries) relax(left int) bool {
 		}
 	}
 	now.typeInter = t.first.typeInter
-	if now.crossNic == 0 && len(t.nets) > 1 && (t.best.pattern == RingPattern || t.best.pattern == BalancedTree) {
+	if t.crosses && now.crossNic == 0 && (t.best.pattern == RingPattern || t.best.pattern == BalancedTree) {
 		now.crossNic = 2
 		return true
 	}
-	now.crossNic = 0
+	now.crossNic = t.first.crossNic
 	if t.speed+1 < len(t.speeds) && (!t.found() || float64(t.speeds[t.speed+1]/t.best.bwInter) > .49) {
-		t.speed++
-		now.bwIntra, now.bwInter = t.speeds[t.speed], t.speeds[t.speed]
+		t.setSpeed(t.speed + 1)
 		return true
 	}
 	return false
@@ -237,14 +257,12 @@ func (t *tries) duplicate() {
 func (t *tries) improve() {
 	t.now = *t.best
 	t.now.min = len(t.best.channels)
-	t.speed = dropTo(t.speeds, func(speed float32) bool { return speed <= t.best.bwInter })
-	t.now.bwIntra, t.now.bwInter = t.speeds[t.speed], t.speeds[t.speed]
+	t.setSpeed(dropTo(t.speeds, func(speed float32) bool { return speed <= t.best.bwInter }))
 	for left := perfect; left != 0 && t.speed > 0; left = t.run() {
 		now := &t.now
 		switch {
 		case t.best.pattern == RingPattern:
-			t.speed--
-			now.bwIntra, now.bwInter = t.speeds[t.speed], t.speeds[t.speed]
+			t.setSpeed(t.speed - 1)
 		case t.best.pattern == NVLSPattern && now.bwInter == t.best.bwInter && now.bwInter < now.bwIntra*2:
 			now.min, now.max = len(t.best.channels), len(t.best.channels)
 			t.speed--

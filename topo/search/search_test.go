@@ -1,8 +1,8 @@
 package search_test
 
 import (
+	"bytes"
 	"fmt"
-	"math/bits"
 	"os"
 	"strings"
 	"testing"
@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"tutti/model/units"
 	"tutti/topo"
 	"tutti/topo/search"
 )
@@ -45,54 +46,13 @@ func TestGolden(t *testing.T) {
 	assert.Equal(t, 22, len(blocks))
 }
 
-// For every number of nodes both trees span all of them, agree on who is whose
-// parent, have two children a node at the most and logarithmic depth; and no
-// node is inner in both but the one that an odd count forces.
-func TestDoubleBtree(t *testing.T) {
-	for n := 1; n <= 1024; n++ {
-		inner := make([]int, n)
-		for tree := range 2 {
-			up, children := make([]int, n), 0
-			for x := range n {
-				up[x] = search.DoubleBtree(tree, n, x).Up
-			}
-			for x := range n {
-				p := search.DoubleBtree(tree, n, x)
-				down := p.Down()
-				for _, child := range down {
-					require.Equal(t, x, up[child], "tree %d of %d, child %d", tree, n, child)
-				}
-				if len(down) > 0 {
-					inner[x]++
-				}
-				children += len(down)
-				depth := 0
-				for at := up[x]; at >= 0 && depth < n; at = up[at] {
-					depth++
-				}
-				if len(down) > 2 || depth > bits.Len(uint(n)) {
-					t.Fatalf("tree %d of %d: node %d has %d children and depth %d", tree, n, x, len(down), depth)
-				}
-			}
-			require.Equal(t, n-1, children) // and so a single root
-		}
-		both := 0
-		for _, trees := range inner {
-			if trees == 2 {
-				both++
-			}
-		}
-		require.LessOrEqual(t, both, 1, "%d nodes", n)
-	}
-}
-
 // Rings pass through every rank once, At and Index undo each other, and data
 // that leaves a machine by a rail enters the next one by the same rail when the
 // number of machines is even.
 func TestRings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := clusterOf(t)
-		rings := search.NewRings(c, search.Ring(c))
+		c, g := clusterOf(t)
+		rings := search.NewRings(c, g.Ring)
 		for ch := range rings.Channels() {
 			seen := make([]bool, rings.Ranks())
 			for i := range seen {
@@ -113,8 +73,11 @@ func TestRings(t *testing.T) {
 // Trees over all ranks span them, and parents and children agree.
 func TestTrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := clusterOf(t)
-		trees := search.NewTrees(c, search.Tree(c))
+		c, g := clusterOf(t)
+		if c.RanksPerNode() > 1 && rapid.Bool().Draw(t, "split") { // which only graph files ask for
+			g.Tree.Pattern = search.SplitTree
+		}
+		trees := search.NewTrees(c, g.Tree)
 		ch := rapid.IntRange(0, trees.Channels()-1).Draw(t, "channel")
 		roots, children := 0, 0
 		for rank := range trees.Ranks() {
@@ -133,17 +96,106 @@ func TestTrees(t *testing.T) {
 	})
 }
 
-func clusterOf(t *rapid.T) *topo.Cluster {
-	m, err := topo.Open(rapid.SampledFrom(topo.Machines()).Draw(t, "machine"))
+func clusterOf(t *rapid.T) (*topo.Cluster, search.Graphs) {
+	m, err := topo.Open(rapid.SampledFrom([]string{"testdata/h100x8.xml", "testdata/dgxa100.xml", "testdata/l40x4_pcie.xml"}).Draw(t, "machine"))
 	require.NoError(t, err)
-	c, err := topo.NewCluster(m, rapid.IntRange(1, 40).Draw(t, "nodes"), rapid.IntRange(1, len(m.GPUs)).Draw(t, "gpus"), topo.RailOptimised)
+	gpus := rapid.SampledFrom([]int{1, 2, 4, len(m.GPUs)}).Draw(t, "gpus")
+	c, err := topo.NewCluster(m, rapid.IntRange(1, 40).Draw(t, "nodes"), gpus, topo.RailOptimised)
 	require.NoError(t, err)
-	return c
+	key := fmt.Sprint(m.Name, gpus, c.Nodes > 1)
+	if _, known := found[key]; !known {
+		found[key] = search.All(c)
+	}
+	return c, found[key]
+}
+
+// found is what was searched before: further nodes change nothing.
+var found = map[string]search.Graphs{}
+
+// The rings over two machines of four GPUs are those that Penny's kernel walks:
+// from every rank to send_peer, as its source computes it.
+func TestRailRings(t *testing.T) {
+	const perNode = 8
+	for _, nodes := range []int{2, 4, 6} {
+		c := cluster(t, "testdata/h100x8.xml", nodes, perNode)
+		g, err := search.RailRings(c)
+		require.NoError(t, err)
+		rings := search.NewRings(c, g)
+		require.Equal(t, perNode, rings.Channels())
+		for ring := range rings.Channels() {
+			next, at := make([]int, c.Ranks()), 0
+			for range c.Ranks() { // as for an even ring
+				node, local := at/perNode, at%perNode
+				odd, pair := node%2 == 1, ring/2*2
+				var to int
+				switch {
+				case local == pair && !odd, local == pair+1 && odd:
+					to = (at + perNode) % c.Ranks()
+				case odd:
+					to = node*perNode + (local+perNode-1)%perNode
+				default:
+					to = node*perNode + (local+1)%perNode
+				}
+				next[at], at = to, to
+			}
+			require.Zero(t, at)
+			for rank := range next {
+				from, to := rank, next[rank]
+				if ring%2 == 1 { // odd rings run backwards
+					from, to = to, from
+				}
+				require.Equal(t, to, rings.At(ring, rings.Index(ring, from)+1), "ring %d", ring)
+				if out, in := rings.NETs(ring, from); from/perNode != to/perNode {
+					require.Equal(t, out, in, "rings keep to their rail")
+					require.Equal(t, from%perNode, out)
+				}
+			}
+		}
+	}
+	_, err := search.RailRings(cluster(t, "testdata/h100x8.xml", 2, 3))
+	assert.EqualError(t, err, "rail rings pair the GPUs of a machine, and 3 take part: want an even number")
+	_, err = search.RailRings(cluster(t, "testdata/l40x4_pcie.xml", 2, 4))
+	assert.EqualError(t, err, "rail rings need a NET for every GPU, and some share theirs")
+}
+
+// What NCCL's own search gave for these machines is known by its outline only.
+func TestOutlines(t *testing.T) {
+	gen6 := strings.NewReplacer(`speed="400000"`, `speed="800000"`, "32.0 GT/s PCIe", "64.0 GT/s PCIe")
+	for _, c := range []struct {
+		machine  string
+		edit     *strings.Replacer
+		nodes    int
+		outlines []string
+	}{
+		{"testdata/gb200x4.xml", nil, 2, []string{"8x24/24 NVL/P2C", "8x48/24 NVL/P2C", "4x48/48 NVL/P2C", "16 32 16 2"}},
+		{"testdata/b200x8.xml", gen6, 4, []string{"16x48/48 NVL/PIX", "16x48/48 NVL/PIX", "8x48/96 NVL/PIX", "32 32 32 2"}},
+		{"testdata/l40x4_pcie.xml", nil, 4, []string{"2x12/12 SYS/SYS", "2x9/9 SYS/SYS", "0x0/0 LOC/LOC", "4 0 4 1"}},
+		{"../testdata/modal-b200-8gpu-nvswitch.xml", nil, 2, []string{"9x12/12 NVL/PHB", "9x24/12 NVL/PHB", "8x6/6 NVL/PHB", "18 32 32 2"}},
+	} {
+		text, err := os.ReadFile(c.machine)
+		require.NoError(t, err)
+		if c.edit != nil {
+			text = []byte(c.edit.Replace(string(text)))
+		}
+		m, err := topo.ReadXML(bytes.NewReader(text), c.machine)
+		require.NoError(t, err)
+		cluster, err := topo.NewCluster(m, c.nodes, 0, topo.RailOptimised)
+		require.NoError(t, err)
+		found := search.All(cluster)
+		var got []string
+		for _, g := range []search.Graph{found.Ring, found.Tree, found.NVLS} {
+			got = append(got, fmt.Sprintf("%dx%g/%g %v/%v", len(g.Channels), g.BwIntra/units.GBps, g.BwInter/units.GBps, g.TypeIntra, g.TypeInter))
+		}
+		k := search.Connect(cluster, found)
+		got = append(got, fmt.Sprint(k.Collective, k.NVLS, k.P2P, k.PerPeer))
+		assert.Equal(t, c.outlines, got, c.machine)
+	}
 }
 
 func TestNVLSRefuses(t *testing.T) {
-	_, err := search.NVLS(cluster(t, "h200x4", 1, 2))
-	assert.EqualError(t, err, "NVLS needs three GPUs or more on a machine, and 2 take part")
+	g := search.All(cluster(t, "h200x4", 1, 2))
+	assert.Empty(t, g.NVLS.Channels)
+	assert.EqualError(t, g.NVLSError, "NVLS needs three GPUs or more on a machine, and 2 take part")
 }
 
 // The machine of 8 GPUs and 8 NICs takes less than 20 ms.
@@ -156,4 +208,21 @@ func BenchmarkFind(b *testing.B) {
 			}
 		})
 	}
+}
+
+// A cluster of 131,072 GPUs is searched and connected, and every rank of every
+// ring and tree placed, in less than 5 s.
+func BenchmarkConnect(b *testing.B) {
+	c := cluster(b, "testdata/h100x8.xml", topo.MaxNodes, 0)
+	for b.Loop() {
+		k := search.Connect(c, search.All(c))
+		for ch := range k.Collective {
+			for rank := range c.Ranks() {
+				if k.Rings.At(ch, k.Rings.Index(ch, rank)) != rank || k.Trees.At(ch, rank).Up == rank {
+					b.Fatal("lost a rank")
+				}
+			}
+		}
+	}
+	b.ReportMetric(float64(c.Ranks()), "GPUs")
 }

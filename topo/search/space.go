@@ -17,6 +17,7 @@ type space struct {
 	gpus, nets []int // nodes
 	rank       []int // by GPU
 	sm         int
+	crossing   CrossNic
 	maxBw      float32 // what one channel can have
 	totalBw    float32 // what all of them can have together
 
@@ -26,10 +27,10 @@ type space struct {
 	netLeft []float32 // by NET
 	pci     [][2]int  // by GPU: its PCI link and the one back, or -1
 
-	cable    []int   // by NET: the first one that is the same port of the same chip
-	ownGPU   []int   // by NET: the GPU that has it as its own, or -1
-	nearGPUs [][]int // by NET
-	choices  map[choice][]int
+	cable    []int                     // by NET: the first one that is the same port of the same chip
+	ownGPU   []int                     // by NET: the GPU that has it as its own, or -1
+	nearGPUs [][]int                   // by NET
+	choices  [][topo.PathDIS + 1][]int // what netsFor gives for a GPU, or all at 0
 }
 
 // route is the path from one end to another.
@@ -55,7 +56,7 @@ func newSpace(c *topo.Cluster) *space {
 	view := c.Machine.Restrict(c.RanksPerNode(), c.Nodes > 1)
 	s := &space{
 		System: view, gpus: view.Of(topo.GPU), nets: view.NETs, sm: view.SM(),
-		maxBw: gbps(view.MaxRate()), totalBw: gbps(view.TotalRate()), choices: map[choice][]int{},
+		maxBw: gbps(view.MaxRate()), totalBw: gbps(view.TotalRate()), choices: make([][topo.PathDIS + 1][]int, len(view.GPUs)+1),
 	}
 	for i, l := range view.Links {
 		to := &view.Nodes[l.To]

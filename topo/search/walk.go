@@ -22,9 +22,10 @@ type walk struct {
 	ranking []candidate // of all GPUs on the way, one after the other
 }
 
-// Orders in which the GPUs of a channel may be gone through.
+// order is how the GPUs of a channel are gone through.
 type order int
 
+// The orders.
 const (
 	anyOrder   order = iota
 	inTurn           // as NCCL counts them
@@ -331,11 +332,11 @@ type candidate struct {
 	bw, hops, distance    int
 }
 
-// sortNext appends to the ranking the GPUs that may come in the given place, those to
-// be tried first in front (NCCL 2.28.3, search.cc, ncclTopoSearchNextGpuSort). As
-// long as the way back to the NET is open, those near the channel's NET go first;
-// if the others are all alike, and it is not for the next one to find that way,
-// they go in reverse.
+// sortNext appends to the ranking the GPUs that may come in the given place, those
+// to be tried first in front (NCCL 2.28.3, search.cc, ncclTopoSearchNextGpuSort).
+// As long as the way back to the NET is open, those near the channel's NET go
+// first; if the others are all alike, and it is not for the next one to find that
+// way, they go in reverse.
 func (w *walk) sortNext(gpu, place int, to goals) {
 	k := len(w.gpus)
 	ch := &w.channels[len(w.channels)-1]

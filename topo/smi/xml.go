@@ -67,6 +67,13 @@ var cpus = map[string]string{
 // GPUs lists the kinds of GPUs, sorted.
 func GPUs() []string { return slices.Sorted(maps.Keys(gpus)) }
 
+// GPU returns the compute capability, times ten, and the number of NVLinks of a
+// kind of GPU.
+func GPU(kind string) (sm, nvlinks int, known bool) {
+	g, known := gpus[kind]
+	return g.sm, g.nvlinks, known
+}
+
 // CPUs lists the kinds of CPUs, sorted.
 func CPUs() []string { return slices.Sorted(maps.Keys(cpus)) }
 

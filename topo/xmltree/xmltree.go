@@ -55,6 +55,17 @@ func (e *Element) Attr(name string) (value string, found bool) {
 	return "", false
 }
 
+// Set gives an attribute a value.
+func (e *Element) Set(name, value string) {
+	for i, a := range e.Attrs {
+		if a.Name.Local == name {
+			e.Attrs[i].Value = value
+			return
+		}
+	}
+	e.Attrs = append(e.Attrs, xml.Attr{Name: xml.Name{Local: name}, Value: value})
+}
+
 // Child returns the first child of the given name, or nil.
 func (e *Element) Child(name string) *Element {
 	for _, c := range e.Children {

@@ -1,6 +1,7 @@
 package draw
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -44,16 +45,16 @@ func (t *Timeline) WriteSVG(w io.Writer) error {
 	case t.Times > maxTimes:
 		return fmt.Errorf("the picture would be %d steps long: want at most %d (fewer ranks or elements)", t.Times, maxTimes)
 	}
-	p := &picture{SVG: svg.New(w), Timeline: t, x: make([]int, len(t.Lanes)), at: map[Sender]*Move{}}
+	p := &picture{SVG: svg.New(w), Timeline: t, order: t.byFirst(), x: make([]int, len(t.Lanes)), at: map[Sender]*Move{}}
 	x := left
-	for i, l := range t.Lanes {
+	for i, lane := range p.order {
 		if i > 0 {
 			x += laneWidth + laneGap
-			if t.Lanes[i-1].Rank != l.Rank {
+			if t.Lanes[p.order[i-1]].Rank != t.Lanes[lane].Rank {
 				x += rankGap
 			}
 		}
-		p.x[i] = x
+		p.x[lane] = x
 	}
 	for i := range t.Moves {
 		m := &t.Moves[i]
@@ -70,9 +71,27 @@ func (t *Timeline) WriteSVG(w io.Writer) error {
 	return nil
 }
 
+// byFirst orders the lanes of a rank and channel by their first steps, so that
+// data flows to the right.
+func (t *Timeline) byFirst() []int {
+	order, first := make([]int, len(t.Lanes)), make([]int, len(t.Lanes))
+	for i := len(t.Moves) - 1; i >= 0; i-- {
+		first[t.Moves[i].Lane] = t.Moves[i].Time
+	}
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := t.Lanes[a], t.Lanes[b]
+		return cmp.Or(cmp.Compare(x.Rank, y.Rank), cmp.Compare(x.Channel, y.Channel), cmp.Compare(first[a], first[b]))
+	})
+	return order
+}
+
 type picture struct {
 	*svg.SVG
 	*Timeline
+	order  []int // lanes from left to right
 	x      []int // of lanes
 	at     map[Sender]*Move
 	chunks []int64 // where they begin
@@ -108,21 +127,23 @@ func (p *picture) draw(width, height int) {
 // lanes draws the ranks, their workers and the instants.
 func (p *picture) lanes() {
 	bottom := p.y(p.Times) - rowHeight + boxHeight + 12
-	for i, l := range p.Lanes {
-		if i == 0 || p.Lanes[i-1].Rank != l.Rank {
-			last := i
-			for last+1 < len(p.Lanes) && p.Lanes[last+1].Rank == l.Rank {
-				last++
+	for i, lane := range p.order {
+		l, x := p.Lanes[lane], p.x[lane]
+		if i == 0 || p.Lanes[p.order[i-1]].Rank != l.Rank {
+			end := x
+			for _, other := range p.order[i:] {
+				if p.Lanes[other].Rank == l.Rank {
+					end = p.x[other] + laneWidth
+				}
 			}
-			end := p.x[last] + laneWidth
-			p.Roundrect(p.x[i]-8, top-46, end-p.x[i]+16, bottom-top+46, 8, 8, "fill:#f4f5f7")
-			p.Text((p.x[i]+end)/2, top-28, fmt.Sprintf("rank %d", l.Rank), "font-size:14px;font-weight:bold;text-anchor:middle")
+			p.Roundrect(x-8, top-46, end-x+16, bottom-top+46, 8, 8, "fill:#f4f5f7")
+			p.Text((x+end)/2, top-28, fmt.Sprintf("rank %d", l.Rank), "font-size:14px;font-weight:bold;text-anchor:middle")
 		}
 		role := l.Role.String()
 		if p.Task.Channels > 1 {
 			role += fmt.Sprintf(", channel %d", l.Channel)
 		}
-		p.Text(p.x[i]+laneWidth/2, top-12, role, "font-size:11px;fill:#555;text-anchor:middle")
+		p.Text(x+laneWidth/2, top-12, role, "font-size:11px;fill:#555;text-anchor:middle")
 	}
 	for time := range p.Times {
 		p.Text(left-22, p.y(time)+boxHeight/2+4, fmt.Sprint(time), "font-size:12px;fill:#777;text-anchor:end")

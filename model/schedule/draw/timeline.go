@@ -3,6 +3,7 @@
 package draw
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -63,10 +64,7 @@ func NewTimeline(s schedule.Schedule, most int) (*Timeline, error) {
 		}
 	}
 	slices.SortStableFunc(b.timeline.Lanes, func(a, b Lane) int {
-		if a.Rank != b.Rank {
-			return a.Rank - b.Rank
-		}
-		return a.Channel - b.Channel
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Channel, b.Channel))
 	})
 	for i, l := range b.timeline.Lanes {
 		b.lanes[l.Number] = i

@@ -4,7 +4,6 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
-	"slices"
 
 	"tutti/model"
 	"tutti/model/schedule"
@@ -166,9 +165,6 @@ func (m *msccl) findChunk() {
 // block returns a worker's thread block.
 func (m *msccl) block(number int, w schedule.Worker) (b xmlBlock, err error) {
 	b = xmlBlock{Send: -1, Recv: -1, Channel: w.Channel}
-	if w.Steps > mscclSteps {
-		return b, fmt.Errorf("%d steps: MSCCL takes at most %d in a thread block", w.Steps, mscclSteps)
-	}
 	if b.Send, err = m.peer(w.Out, w.Channel, func(c schedule.Connection) []int { return c.To }); err != nil {
 		return b, fmt.Errorf("sends %w", err)
 	}
@@ -176,13 +172,17 @@ func (m *msccl) block(number int, w schedule.Worker) (b xmlBlock, err error) {
 		return b, fmt.Errorf("receives %w", err)
 	}
 	for i := range w.Steps {
-		step := m.Step(number, i)
-		x, err := m.step(w.Rank, step)
+		steps, err := m.steps(w.Rank, m.Step(number, i))
 		if err != nil {
 			return b, fmt.Errorf("step %d: %w", i, err)
 		}
-		x.S = i
-		b.Steps = append(b.Steps, x)
+		for _, x := range steps {
+			x.S = len(b.Steps)
+			b.Steps = append(b.Steps, x)
+		}
+	}
+	if len(b.Steps) > mscclSteps {
+		return b, fmt.Errorf("%d steps: MSCCL takes at most %d in a thread block", len(b.Steps), mscclSteps)
 	}
 	return b, nil
 }
@@ -209,35 +209,41 @@ func (m *msccl) peer(ports []int, channel int, ends func(schedule.Connection) []
 	return other.Rank, nil
 }
 
-// step returns one step. Sources are in the input, results go into the output.
-func (m *msccl) step(rank int, s schedule.Step) (x xmlStep, err error) {
-	key := [...]bool{s.Recv.Len() > 0, s.Input, s.Output, s.Send.Len() > 0}
-	types := map[[4]bool]string{
-		{false, true, false, true}: "s", {true, false, true, false}: "r", {false, true, true, false}: "cpy",
-		{true, true, true, false}: "rrc", {true, false, true, true}: "rcs", {true, true, false, true}: "rrs", {true, true, true, true}: "rrcs",
-	}
-	x = xmlStep{Type: types[key], From: "i", To: "o", Count: s.Count / m.chunk, DependsID: -1, Depends: -1}
+// steps returns a step in MSCCL's words. Sources are in the input, results go
+// into the output. A step without elements needs no words: at the other end
+// there is none either.
+func (m *msccl) steps(rank int, s schedule.Step) (steps []xmlStep, err error) {
 	if s.Stride != 0 {
-		return x, fmt.Errorf("several blocks at once: an MSCCL step moves one")
-	}
-	if x.Type == "" {
-		return x, fmt.Errorf("MSCCL has no step that receives %v, takes the input %v, keeps the result %v and sends %v", key[0], key[1], key[2], key[3])
+		return nil, fmt.Errorf("several blocks at once: an MSCCL step moves one")
 	}
 	if s.Count == 0 {
-		return xmlStep{}, fmt.Errorf("no elements: MSCCL moves at least a chunk (use more elements)")
+		return nil, nil
 	}
-	if x.Count > mscclCount {
-		return x, fmt.Errorf("%d chunks of %d elements: MSCCL moves at most %d at once (use a count that divides better)", x.Count, m.chunk, mscclCount)
+	recv, send := s.Recv.Len() > 0, s.Send.Len() > 0
+	types := map[[4]bool][]string{
+		{false, true, false, true}: {"s"}, {false, true, true, false}: {"cpy"}, {false, true, true, true}: {"cpy", "s"},
+		{true, false, true, false}: {"r"}, {true, true, true, false}: {"rrc"},
+		{true, false, true, true}: {"rcs"}, {true, true, false, true}: {"rrs"}, {true, true, true, true}: {"rrcs"},
+	}[[...]bool{recv, s.Input, s.Output, send}]
+	if types == nil {
+		return nil, fmt.Errorf("MSCCL has no step that receives %v, takes the input %v, keeps the result %v and sends %v", recv, s.Input, s.Output, send)
 	}
-	at, _ := m.task.Input(rank).At(s.Offset)
-	x.FromChunk = at / m.chunk
-	at, _ = m.task.Output(rank).At(s.Offset)
-	x.ToChunk = at / m.chunk
-	if !slices.Contains([]string{"s", "cpy", "rrc", "rrs", "rrcs"}, x.Type) {
-		x.From, x.FromChunk = x.To, x.ToChunk // MSCCL wants a place, too, for what it does not read
+	count := s.Count / m.chunk
+	if count > mscclCount {
+		return nil, fmt.Errorf("%d chunks of %d elements: MSCCL moves at most %d at once (use a count that divides better)", count, m.chunk, mscclCount)
 	}
-	if x.Type == "s" || x.Type == "rrs" {
-		x.To, x.ToChunk = x.From, x.FromChunk
+	// MSCCL wants a place also for what a step does not read or write.
+	from, to := "i", "o"
+	in, _ := m.task.Input(rank).At(s.Offset)
+	out, _ := m.task.Output(rank).At(s.Offset)
+	if !s.Input {
+		from, in = to, out
 	}
-	return x, nil
+	if !s.Output {
+		to, out = from, in
+	}
+	for _, name := range types {
+		steps = append(steps, xmlStep{Type: name, From: from, FromChunk: in / m.chunk, To: to, ToChunk: out / m.chunk, Count: count, DependsID: -1, Depends: -1})
+	}
+	return steps, nil
 }

@@ -126,8 +126,11 @@ func decodeTask(j jsonTask) (t schedule.Task, err error) {
 	if err := errors.Join(errs[:]...); err != nil {
 		return t, err
 	}
+	if err := within("ranks", int64(t.Ranks), 1, maxRanks); err != nil {
+		return t, err
+	}
 	err = errors.Join(
-		within("ranks", int64(t.Ranks), 1, maxRanks), within("nodes", int64(t.Nodes), 1, int64(t.Ranks)),
+		within("nodes", int64(t.Nodes), 1, int64(t.Ranks)),
 		within("root", int64(t.Root), 0, int64(t.Ranks-1)), within("channels", int64(t.Channels), 0, maxRanks),
 		within("count", t.Count, 0, maxElements/int64(t.Ranks)/int64(t.Ranks)),
 	)

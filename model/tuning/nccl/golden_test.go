@@ -33,12 +33,11 @@ var machines = map[string]nccl.Communicator{
 // block is one machine and node count of testdata/golden.txt: what NCCL 2.28.3's
 // unmodified sources found for it.
 type block struct {
-	name           string
-	comm           nccl.Communicator
-	settings       nccl.Settings
-	coll, nvls     int // channels
-	table          string
-	machine, nodes string
+	name       string
+	comm       nccl.Communicator
+	settings   nccl.Settings
+	coll, nvls int // channels
+	table      string
 }
 
 var (

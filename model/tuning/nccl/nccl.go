@@ -181,6 +181,7 @@ func Describe(c *topo.Cluster, g search.Graphs) Communicator {
 	d := Communicator{
 		Ranks: c.Ranks(), Nodes: c.Nodes, MinSM: m.SM(), MaxSM: m.SM(), AMD: m.AMD(), NVSwitch: m.NVS >= 0,
 		Ring: describe(g.Ring), Tree: describe(g.Tree), NVLS: describe(g.NVLS),
+		CollNet: describe(g.CollNetDirect), CollNetChain: describe(g.CollNetChain),
 	}
 	for _, gpu := range m.GPUs {
 		d.MaxSM = max(d.MaxSM, m.Nodes[gpu].SM)
@@ -194,16 +195,9 @@ func Describe(c *topo.Cluster, g search.Graphs) Communicator {
 func describe(g search.Graph) Graph {
 	return Graph{
 		Pattern: g.Pattern, Channels: len(g.Channels), TypeIntra: g.TypeIntra, TypeInter: g.TypeInter,
-		BwIntra: float32(g.BwIntra / units.GBps), BwInter: float32(g.BwInter / units.GBps), SameChannels: same(g.Channels), Heads: heads(g.Channels),
+		BwIntra: float32(g.BwIntra / units.GBps), BwInter: float32(g.BwInter / units.GBps), SameChannels: g.SameChannels, Heads: heads(g.Channels),
+		LatencyInter: float32(g.LatencyInter.Microseconds()),
 	}
-}
-
-// same tells whether all channels pass through the same GPUs and NETs in the
-// same order.
-func same(channels []search.Channel) bool {
-	return !slices.ContainsFunc(channels, func(c search.Channel) bool {
-		return c.In != channels[0].In || c.Out != channels[0].Out || !slices.Equal(c.GPUs, channels[0].GPUs)
-	})
 }
 
 // heads counts the GPUs that stand first on some channel.

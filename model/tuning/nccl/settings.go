@@ -25,6 +25,12 @@ type Settings struct {
 // switches tell which places of the table are enabled.
 type switches [len(collectives)][algorithms][protocols]bool
 
+// Check fails for lists that NCCL does not understand.
+func (s Settings) Check() error {
+	_, err := s.enabled(&Communicator{})
+	return err
+}
+
 // enabled works out the switches: what the lists leave on, less what the
 // communicator cannot run.
 func (s Settings) enabled(c *Communicator) (on switches, err error) {

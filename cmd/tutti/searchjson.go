@@ -1,15 +1,13 @@
-package search
+package main
 
 import (
-	"encoding/json"
-	"io"
-
 	"tutti/model/units"
 	"tutti/topo"
+	"tutti/topo/search"
 )
 
-// Schema is the version of the JSON form, written with it.
-const Schema = "tutti.search/1"
+// searchSchema is the version of the JSON form, written with it.
+const searchSchema = "tutti.search/1"
 
 type jsonSearch struct {
 	Schema   string       `json:"schema"`
@@ -30,16 +28,16 @@ type jsonChannels struct {
 }
 
 type jsonGraph struct {
-	Graph        string        `json:"graph"`
-	Pattern      Pattern       `json:"pattern"`
-	CrossNic     int           `json:"cross_nic"`
-	BwIntra      float64       `json:"bw_intra_GBps"`
-	BwInter      float64       `json:"bw_inter_GBps"`
-	LatencyInter float64       `json:"latency_inter_us"`
-	TypeIntra    string        `json:"type_intra"`
-	TypeInter    string        `json:"type_inter"`
-	SameChannels bool          `json:"same_channels"`
-	Channels     []jsonChannel `json:"channels"`
+	Graph        string         `json:"graph"`
+	Pattern      search.Pattern `json:"pattern"`
+	CrossNic     int            `json:"cross_nic"`
+	BwIntra      float64        `json:"bw_intra_GBps"`
+	BwInter      float64        `json:"bw_inter_GBps"`
+	LatencyInter float64        `json:"latency_inter_us"`
+	TypeIntra    string         `json:"type_intra"`
+	TypeInter    string         `json:"type_inter"`
+	SameChannels bool           `json:"same_channels"`
+	Channels     []jsonChannel  `json:"channels"`
 }
 
 type jsonChannel struct {
@@ -57,12 +55,12 @@ type jsonRank struct {
 	Down [][]int `json:"tree_down"`
 }
 
-// WriteJSON writes graphs and the numbers of channels as one object and, with
+// newJSONSearch tells graphs and the numbers of channels as one value and, with
 // ranks, the neighbours of every rank in rings and trees.
-func WriteJSON(w io.Writer, c *topo.Cluster, g Graphs, ranks bool) error {
-	k := Connect(c, g)
+func newJSONSearch(c *topo.Cluster, g search.Graphs, ranks bool) jsonSearch {
+	k := search.Connect(c, g)
 	s := jsonSearch{
-		Schema: Schema, Machine: c.Machine.Name, Nodes: c.Nodes, Ranks: c.Ranks(),
+		Schema: searchSchema, Machine: c.Machine.Name, Nodes: c.Nodes, Ranks: c.Ranks(),
 		Channels: jsonChannels{k.Collective, k.NVLS, k.P2P, k.PerPeer},
 	}
 	if g.NVLSError != nil {
@@ -74,7 +72,7 @@ func WriteJSON(w io.Writer, c *topo.Cluster, g Graphs, ranks bool) error {
 		}
 		return c.Machine.Nodes[c.Machine.NETs[i]].Name
 	}
-	for _, named := range g.named() {
+	for _, named := range searchGraphs(c, g) {
 		graph := named.graph
 		j := jsonGraph{
 			Graph: named.name, Pattern: graph.Pattern, CrossNic: graph.CrossNic,
@@ -88,15 +86,13 @@ func WriteJSON(w io.Writer, c *topo.Cluster, g Graphs, ranks bool) error {
 	}
 	if ranks {
 		for rank := range c.Ranks() {
-			s.Links = append(s.Links, k.jsonRank(rank))
+			s.Links = append(s.Links, newJSONRank(k, rank))
 		}
 	}
-	out := json.NewEncoder(w)
-	out.SetIndent("", " ")
-	return out.Encode(s)
+	return s
 }
 
-func (k *Connection) jsonRank(rank int) jsonRank {
+func newJSONRank(k *search.Connection, rank int) jsonRank {
 	j := jsonRank{Rank: rank}
 	for ch := range k.Collective {
 		at := k.Rings.Index(ch, rank)

@@ -1,0 +1,63 @@
+package bench
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+
+	"tutti/backend/cuda"
+	"tutti/model/units"
+)
+
+// Probe measures what the wires between the GPUs carry, by engine, and how long
+// a flag takes, and writes CSV. Each size is what one GPU sends to each peer.
+func (b *Bench) Probe(to io.Writer, sizes []units.Bytes) error {
+	out := csv.NewWriter(to)
+	_ = out.Write([]string{"what", "gpus", "peers", "bytes_per_peer", "blocks", "threads", "lanes", "pull", "eager", "GBps_or_us"}) // an error is kept for Flush
+	n := len(b.gpus)
+	for peer := 1; peer < n; peer++ {
+		t, err := b.comm.ProbeFlags(peer, b.streams)
+		if err != nil {
+			return err
+		}
+		_ = out.Write([]string{"flag_us", strconv.Itoa(n), strconv.Itoa(peer), "4", "1", "1", "0", "false", "false", fmt.Sprintf("%.3f", float64(t)/1e3)})
+	}
+	for _, t := range traffic(n, sizes, b.room) {
+		rate, err := b.comm.Probe(t, cuda.Call{Input: b.input, Output: b.output}, b.streams)
+		if err != nil {
+			return err
+		}
+		_ = out.Write([]string{
+			t.Engine.String() + "_GBps", strconv.Itoa(n), strconv.Itoa(t.Peers), strconv.FormatInt(int64(t.Bytes), 10),
+			strconv.Itoa(t.Blocks), strconv.Itoa(t.Threads), strconv.Itoa(t.Lanes), strconv.FormatBool(t.Pull), strconv.FormatBool(t.Eager), fmt.Sprintf("%.1f", float64(rate/units.GBps)),
+		})
+		out.Flush()
+	}
+	return out.Error()
+}
+
+// traffic lists what to probe.
+func traffic(gpus int, sizes []units.Bytes, room int64) []cuda.Traffic {
+	var list []cuda.Traffic
+	for _, bytes := range sizes {
+		for _, peers := range []int{1, gpus - 1} {
+			if int64(bytes)*int64(gpus) > room || peers == 1 && gpus == 2 && len(list) > 0 && list[len(list)-1].Bytes == bytes {
+				continue
+			}
+			for _, engine := range []cuda.Engine{cuda.Stores, cuda.Loads} {
+				for _, blocks := range []int{24, 132, 264} {
+					for _, threads := range []int{512, 1024} {
+						list = append(list, cuda.Traffic{Engine: engine, Peers: peers, Bytes: bytes, Blocks: blocks, Threads: threads})
+					}
+				}
+			}
+			for lanes := 1; lanes <= peers; lanes++ {
+				for variant := range 4 {
+					list = append(list, cuda.Traffic{Engine: cuda.CopyEngines, Peers: peers, Bytes: bytes, Lanes: lanes, Pull: variant&1 > 0, Eager: variant&2 > 0})
+				}
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,123 @@
+package cuda
+
+import (
+	"fmt"
+
+	"tutti/backend/cuda/driver"
+	"tutti/model"
+)
+
+// Call is an AllReduce of all ranks.
+type Call struct {
+	// Input and Output are each rank's buffers; they may be the same.
+	Input, Output []driver.Pointer
+	// Count is the number of elements in each.
+	Count    int64
+	Datatype model.Datatype
+	Redop    model.Redop
+}
+
+func (c *Call) bytes() uint64 { return uint64(c.Count) * uint64(c.Datatype.Size()) }
+
+// Prepare loads the kernels that calls of a datatype and operation need.
+func (c *Comm) Prepare(d model.Datatype, op model.Redop) error {
+	_, err := c.load(d, op)
+	return err
+}
+
+// AllReduce queues a call on a stream of each rank. It returns before the call
+// is done; wait for the streams, then ask [Comm.Check].
+func (c *Comm) AllReduce(call Call, launch Launch, streams []*driver.Stream) error {
+	return c.allReduce(call, launch, streams, none)
+}
+
+// AllReduceWithout is AllReduce in which a rank does not take part, which tests
+// that the others notice. The hybrid has no such form.
+func (c *Comm) AllReduceWithout(rank int, call Call, launch Launch, streams []*driver.Stream) error {
+	return c.allReduce(call, launch, streams, rank)
+}
+
+const none = -1
+
+func (c *Comm) allReduce(call Call, launch Launch, streams []*driver.Stream, without int) error {
+	if err := c.validate(call, streams); err != nil {
+		return err
+	}
+	if call.Count == 0 {
+		return nil
+	}
+	modules, err := c.load(call.Datatype, call.Redop)
+	if err != nil {
+		return err
+	}
+	if launch.Algorithm == Hybrid {
+		return c.hybrid(call, launch, modules, streams)
+	}
+	s, err := c.layout.fit(launch, call.bytes(), len(c.ranks))
+	if err != nil {
+		return err
+	}
+	for i, r := range c.ranks {
+		if i == without {
+			continue
+		}
+		a := c.args(call, i)
+		a.bytes -= s.tail
+		a.inbox, a.capacity = s.inbox, s.capacity
+		a.units, a.chunk, a.extra, a.stripe = s.units, s.chunk, s.extra, s.stripe
+		a.rounds = uint32(max(launch.Rounds, 1))
+		if err := streams[i].LaunchOverlapped(modules[i].kernels[launch.Algorithm.String()], s.blocks, launch.Threads, a.pointer()); err != nil {
+			return fmt.Errorf("rank %d of %d on GPU %d: %w", i, len(c.ranks), r.gpu.Index, err)
+		}
+	}
+	if s.tail == 0 {
+		return nil
+	}
+	return c.allReduce(call.tail(int64(s.tail)), Launch{Algorithm: OneShotLL, Blocks: 1, Threads: 32}, streams, without)
+}
+
+// tail returns the call of the last bytes.
+func (c Call) tail(bytes int64) Call {
+	offset := driver.Pointer(int64(c.bytes()) - bytes)
+	t := c
+	t.Count = bytes / int64(c.Datatype.Size())
+	t.Input, t.Output = make([]driver.Pointer, len(c.Input)), make([]driver.Pointer, len(c.Output))
+	for i := range c.Input {
+		t.Input[i], t.Output[i] = c.Input[i]+offset, c.Output[i]+offset
+	}
+	return t
+}
+
+// args returns what the kernels of all algorithms need on a rank.
+func (c *Comm) args(call Call, rank int) *args {
+	a := &args{
+		fault:   c.ranks[rank].fault.Pointer(),
+		timeout: uint64(c.options.Timeout.Nanoseconds()),
+		bytes:   call.bytes(),
+	}
+	for i, r := range c.ranks {
+		a.region[i], a.input[i], a.output[i] = r.region, call.Input[i], call.Output[i]
+	}
+	return a
+}
+
+func (c *Comm) validate(call Call, streams []*driver.Stream) error {
+	n := len(c.ranks)
+	if len(call.Input) != n || len(call.Output) != n || len(streams) != n {
+		return fmt.Errorf("%d inputs, %d outputs and %d streams: want one of each for %d ranks", len(call.Input), len(call.Output), len(streams), n)
+	}
+	if call.Count < 0 {
+		return fmt.Errorf("count %d: want 0 or more", call.Count)
+	}
+	for i := range n {
+		for _, p := range []driver.Pointer{call.Input[i], call.Output[i]} {
+			if p%packBytes != 0 || p == 0 {
+				return fmt.Errorf("rank %d has a buffer at %#x: want an address that is a multiple of %d", i, uint64(p), packBytes)
+			}
+		}
+		if streams[i].GPU != c.ranks[i].gpu {
+			return fmt.Errorf("rank %d has a stream of GPU %d: want GPU %d", i, streams[i].GPU.Index, c.ranks[i].gpu.Index)
+		}
+	}
+	return nil
+}

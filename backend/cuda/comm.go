@@ -1,0 +1,211 @@
+// Package cuda runs collectives on the GPUs of one host through the CUDA driver
+// and the kernels of tutti/kernels. One process drives all GPUs; they read and
+// write one another's memory over NVLink.
+package cuda
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"tutti/backend/cuda/driver"
+	"tutti/kernels"
+	"tutti/model"
+)
+
+// Comm is a communicator: a rank for each of its GPUs, with the memory in which
+// they meet. Calls on it must be queued in the same order on all ranks.
+type Comm struct {
+	options Options
+	layout  layout
+	ranks   []*rank
+	modules map[moduleKey][]*loaded
+}
+
+// Options are the settings of a communicator; zero values stand for defaults.
+type Options struct {
+	// Scratch is the memory for what peers push, of each rank; default 512 MiB.
+	Scratch int64
+	// Timeout is how long a kernel waits for a peer before it gives up; default
+	// 10 s.
+	Timeout time.Duration
+}
+
+type rank struct {
+	gpu    *driver.GPU
+	region driver.Pointer
+	fault  *driver.Host
+	common *loaded // kernels that are the same for all datatypes
+	lanes  *lanes
+}
+
+type moduleKey struct {
+	datatype model.Datatype
+	op       model.Redop
+}
+
+// loaded is the module of a datatype and operation on one rank's GPU.
+type loaded struct {
+	module  *driver.Module
+	kernels map[string]*driver.Kernel
+}
+
+// New joins GPUs to a communicator, a rank each. A GPU may stand for several
+// ranks, which tests use.
+func New(gpus []*driver.GPU, options Options) (*Comm, error) {
+	if len(gpus) < 2 || len(gpus) > maxRanks {
+		return nil, fmt.Errorf("a communicator of %d GPUs: want 2 to %d", len(gpus), maxRanks)
+	}
+	if options.Scratch == 0 {
+		options.Scratch = 512 << 20
+	}
+	if options.Timeout == 0 {
+		options.Timeout = 10 * time.Second
+	}
+	c := &Comm{options: options, layout: newLayout(len(gpus), options.Scratch), modules: map[moduleKey][]*loaded{}}
+	for _, g := range gpus {
+		for _, peer := range gpus {
+			if g == peer {
+				continue
+			}
+			if err := g.Reach(peer); err != nil {
+				return nil, errors.Join(err, c.Close())
+			}
+		}
+		r := &rank{gpu: g}
+		c.ranks = append(c.ranks, r)
+		var err error
+		if r.region, err = g.Alloc(c.layout.bytes); err != nil {
+			return nil, errors.Join(fmt.Errorf("the communicator's memory: %w", err), c.Close())
+		}
+		if r.fault, err = g.AllocHost(8); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+	}
+	ptx, err := kernels.PTX("common")
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	for i, r := range c.ranks {
+		if r.common, err = c.loadModule(ptx, i, commonKernels); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+	}
+	if err := c.Reset(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// Ranks returns how many ranks there are.
+func (c *Comm) Ranks() int { return len(c.ranks) }
+
+// Reset brings the communicator back to its first state after a fault. No call
+// may be under way.
+func (c *Comm) Reset() error {
+	for _, r := range c.ranks {
+		clear(r.fault.Data)
+		if err := r.gpu.Fill(r.region, 0, int64(c.layout.scratch)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TimeoutError says that a rank waited for its peers in vain.
+type TimeoutError struct {
+	Rank, GPU, Block int
+	After            time.Duration
+}
+
+func (e *TimeoutError) Error() string {
+	return fmt.Sprintf("rank %d (GPU %d) waited %v for a peer in block %d: a rank did not take part, or other work holds its GPU; results are void", e.Rank, e.GPU, e.After, e.Block)
+}
+
+// Check returns the faults of calls that have ended; after one, [Comm.Reset].
+func (c *Comm) Check() error {
+	var faults []error
+	for i, r := range c.ranks {
+		if word := binary.LittleEndian.Uint64(r.fault.Data); word != 0 {
+			faults = append(faults, &TimeoutError{Rank: i, GPU: r.gpu.Index, Block: int(word >> 16 & 0xffff), After: c.options.Timeout})
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// Close frees what the communicator holds. No call may be under way.
+func (c *Comm) Close() error {
+	var errs []error
+	for _, modules := range c.modules {
+		for _, m := range modules {
+			errs = append(errs, m.module.Unload())
+		}
+	}
+	for _, r := range c.ranks {
+		if r.common != nil {
+			errs = append(errs, r.common.module.Unload())
+		}
+		errs = append(errs, r.lanes.close(), r.gpu.Free(r.region))
+		if r.fault != nil {
+			errs = append(errs, r.fault.Free())
+		}
+	}
+	c.ranks = nil
+	return errors.Join(errs...)
+}
+
+// moduleNames are the kernels' words for the datatypes that they know.
+var moduleNames = map[model.Datatype]string{
+	model.Float32: "float", model.Float64: "double", model.Float16: "half", model.BFloat16: "bfloat16",
+	model.Int32: "int32", model.Int64: "int64",
+}
+
+// load makes the kernels of a datatype and operation ready on all ranks. Calls
+// do so by themselves, but not while work is captured or kernels wait for others.
+func (c *Comm) load(d model.Datatype, op model.Redop) ([]*loaded, error) {
+	key := moduleKey{d, op}
+	if m := c.modules[key]; m != nil {
+		return m, nil
+	}
+	name, known := moduleNames[d]
+	if !known {
+		return nil, fmt.Errorf("no kernels for %v: want float, double, half, bfloat16, int32 or int64", d)
+	}
+	ptx, err := kernels.PTX(name + "_" + op.String())
+	if err != nil {
+		return nil, err
+	}
+	modules := make([]*loaded, len(c.ranks))
+	for i := range c.ranks {
+		if modules[i], err = c.loadModule(ptx, i, append(algorithmNames[:Hybrid:Hybrid], combineKernel, interpreterKernel)); err != nil {
+			return nil, err
+		}
+	}
+	c.modules[key] = modules
+	return modules, nil
+}
+
+// loadModule loads kernels on the GPU of a rank.
+func (c *Comm) loadModule(ptx []byte, rank int, names []string) (*loaded, error) {
+	m := &loaded{kernels: map[string]*driver.Kernel{}}
+	var err error
+	if m.module, err = c.ranks[rank].gpu.LoadModule(specialise(ptx, rank, len(c.ranks))); err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if m.kernels[name], err = m.module.Kernel(name); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// specialise puts numbers in the place of the names that kernels/comm.cuh leaves
+// in the PTX.
+func specialise(ptx []byte, rank, ranks int) []byte {
+	ptx = bytes.ReplaceAll(ptx, []byte("TUTTI_RANK"), strconv.AppendInt(nil, int64(rank), 10))
+	return bytes.ReplaceAll(ptx, []byte("TUTTI_COUNT"), strconv.AppendInt(nil, int64(ranks), 10))
+}

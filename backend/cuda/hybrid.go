@@ -1,0 +1,227 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+
+	"tutti/backend/cuda/driver"
+)
+
+// The kernels of the hybrid.
+const (
+	combineKernel = "hybrid_combine"
+	barrierKernel = "hybrid_barrier"
+)
+
+// commonKernels are those of kernels/common.cu.
+var commonKernels = []string{barrierKernel, storesKernel, loadsKernel, flagsKernel}
+
+// maxPieces is how many pieces the hybrid cuts a chunk into at the most.
+const maxPieces = 64
+
+// lanes are what a rank has beside its stream for the hybrid: one for reductions.
+type lanes struct {
+	reduce             *driver.Stream
+	scattered, reduced [maxPieces]*driver.Event
+	copies             []*driver.Stream // of the probe, by peer
+	begun              *driver.Event
+	done               []*driver.Event
+}
+
+// openLanes makes the streams and events of every rank, once.
+func (c *Comm) openLanes() error {
+	for _, r := range c.ranks {
+		if r.lanes != nil {
+			continue
+		}
+		l := &lanes{copies: make([]*driver.Stream, len(c.ranks)), done: make([]*driver.Event, len(c.ranks))}
+		r.lanes = l
+		var err error
+		event := func(to **driver.Event) {
+			if err == nil {
+				*to, err = r.gpu.NewEvent(false)
+			}
+		}
+		stream := func(to **driver.Stream) {
+			if err == nil {
+				*to, err = r.gpu.NewStream()
+			}
+		}
+		stream(&l.reduce)
+		event(&l.begun)
+		for k := range l.reduced {
+			event(&l.scattered[k])
+			event(&l.reduced[k])
+		}
+		for k := range l.copies {
+			stream(&l.copies[k])
+			event(&l.done[k])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *lanes) close() error {
+	if l == nil {
+		return nil
+	}
+	var errs []error
+	events := append(append(l.reduced[:], l.scattered[:]...), l.begun)
+	for _, e := range append(events, l.done...) {
+		if e != nil {
+			errs = append(errs, e.Destroy())
+		}
+	}
+	for _, s := range append(l.copies, l.reduce) {
+		if s != nil {
+			errs = append(errs, s.Destroy())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// hybrid is the two-shot with copy engines for what needs no arithmetic: they
+// carry 256 bytes a packet over NVLink, stores of kernels 128. Each rank's chunk
+// goes in pieces: peers copy theirs into its scratch, a kernel reduces them into
+// its output while the next piece is copied, and copies take the result to all.
+//
+// Each rank has one copy under way at a time, and all ranks copy to the one that
+// lies equally far on: on 4x H200 two copies into the same GPU took more than
+// twice as long as one. Barriers keep the ranks in step.
+func (c *Comm) hybrid(call Call, launch Launch, modules []*loaded, streams []*driver.Stream) error {
+	if err := c.openLanes(); err != nil {
+		return err
+	}
+	h := hybrid{Comm: c, call: call, launch: launch, modules: modules, packs: call.bytes() / packBytes}
+	n := uint64(len(c.ranks))
+	if h.packs < n {
+		return fmt.Errorf("%v: %d bytes are too few for %d ranks: want at least %d", Hybrid, call.bytes(), n, n*packBytes)
+	}
+	if largest := (h.packs + n - 1) / n; largest > uint64(c.layout.scratchPacks) {
+		return fmt.Errorf("%v: %d bytes do not fit the scratch memory of %d bytes", Hybrid, call.bytes(), uint64(c.layout.scratchPacks)*n*packBytes)
+	}
+	if launch.Rounds < 1 || launch.Rounds > maxPieces {
+		return fmt.Errorf("%v: %d pieces: want 1 to %d", Hybrid, launch.Rounds, maxPieces)
+	}
+	for rank, s := range streams {
+		h.queueRank(rank, s)
+	}
+	if h.err != nil {
+		return h.err
+	}
+	if tail := int64(call.bytes() % packBytes); tail > 0 {
+		return c.AllReduce(call.tail(tail), Launch{Algorithm: OneShotLL, Blocks: 1, Threads: 32}, streams)
+	}
+	return nil
+}
+
+// hybrid queues one call.
+type hybrid struct {
+	*Comm
+	queue
+	call    Call
+	launch  Launch
+	modules []*loaded
+	packs   uint64
+}
+
+// piece returns the bytes of the k-th piece of a rank's chunk.
+func (h *hybrid) piece(owner, k int) (offset driver.Pointer, bytes int64) {
+	n, pieces := uint64(len(h.ranks)), uint64(h.launch.Rounds)
+	from, to := h.packs*uint64(owner)/n, h.packs*(uint64(owner)+1)/n
+	a, b := from+(to-from)*uint64(k)/pieces, from+(to-from)*uint64(k+1)/pieces
+	return driver.Pointer(a * packBytes), int64(b-a) * packBytes
+}
+
+// slot returns where a sender's k-th piece lies in its owner's scratch.
+func (h *hybrid) slot(owner, sender, k int) driver.Pointer {
+	begin, _ := h.piece(owner, 0)
+	at, _ := h.piece(owner, k)
+	return h.ranks[owner].region + driver.Pointer(h.layout.scratch) +
+		driver.Pointer(sender)*driver.Pointer(h.layout.scratchPacks)*packBytes + at - begin
+}
+
+func (h *hybrid) queueRank(rank int, s *driver.Stream) {
+	pieces := h.launch.Rounds
+	for k := range pieces + 1 {
+		if k < pieces {
+			h.scatter(rank, k, s)
+			h.combine(rank, k, s)
+		}
+		if k > 0 {
+			h.gather(rank, k-1, s)
+		}
+	}
+}
+
+// scatter copies the k-th piece of every peer's chunk to the peer.
+func (h *hybrid) scatter(rank, k int, s *driver.Stream) {
+	for hop := 1; hop < len(h.ranks); hop++ {
+		peer := (rank + hop) % len(h.ranks)
+		offset, bytes := h.piece(peer, k)
+		h.copy(s, h.slot(peer, rank, k), h.call.Input[rank]+offset, bytes)
+	}
+	h.barrier(rank, s)
+}
+
+// gather copies the k-th piece of the own result to every peer.
+func (h *hybrid) gather(rank, k int, s *driver.Stream) {
+	h.wait(s, h.ranks[rank].lanes.reduced[k])
+	offset, bytes := h.piece(rank, k)
+	for hop := 1; hop < len(h.ranks); hop++ {
+		peer := (rank + hop) % len(h.ranks)
+		h.copy(s, h.call.Output[peer]+offset, h.call.Output[rank]+offset, bytes)
+	}
+	h.barrier(rank, s)
+}
+
+// barrier brings the ranks together.
+func (h *hybrid) barrier(rank int, s *driver.Stream) {
+	r := h.ranks[rank]
+	a := h.args(h.call, rank)
+	h.do(func() error { return s.Launch(r.common.kernels[barrierKernel], 1, 32, a.pointer()) })
+}
+
+// combine reduces the k-th piece of the own chunk, beside the stream.
+func (h *hybrid) combine(rank, k int, s *driver.Stream) {
+	lanes := h.ranks[rank].lanes
+	h.record(s, lanes.scattered[k])
+	h.wait(lanes.reduce, lanes.scattered[k])
+	a := h.args(h.call, rank)
+	offset, bytes := h.piece(rank, k)
+	a.bytes, a.units = uint64(bytes), uint32(bytes/packBytes)
+	a.output[rank] += offset
+	for sender := range h.ranks {
+		if a.input[sender] += offset; sender != rank {
+			a.input[sender] = h.slot(rank, sender, k)
+		}
+	}
+	h.do(func() error {
+		return lanes.reduce.Launch(h.modules[rank].kernels[combineKernel], h.launch.Blocks, h.launch.Threads, a.pointer())
+	})
+	h.record(lanes.reduce, lanes.reduced[k])
+}
+
+// queue queues work until the first error, and keeps that.
+type queue struct{ err error }
+
+func (q *queue) do(f func() error) {
+	if q.err == nil {
+		q.err = f()
+	}
+}
+
+func (q *queue) wait(s *driver.Stream, e *driver.Event) {
+	q.do(func() error { return s.Wait(e) })
+}
+
+func (q *queue) record(s *driver.Stream, e *driver.Event) {
+	q.do(func() error { return s.Record(e) })
+}
+
+func (q *queue) copy(s *driver.Stream, to, from driver.Pointer, bytes int64) {
+	q.do(func() error { return s.Copy(to, from, bytes) })
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"tutti/topo"
+)
+
+func TestCompare(t *testing.T) {
+	rows, err := filepath.Abs("../../experiments/firstlight/measured.csv")
+	require.NoError(t, err)
+	t.Chdir(t.TempDir())
+	out, _, code := tutti("compare", rows, "--by", "model", "--plot", "x.png")
+	assert.Zero(t, code)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	assert.Regexp(t, `^all +model +160 +1\.\d % +\d\.\d % +1\d\.\d %$`, lines[len(lines)-1])
+	_, err = os.Stat("x.png")
+	assert.NoError(t, err)
+	out, _, code = tutti("compare", rows, "--by", "model", "--csv")
+	assert.Zero(t, code)
+	assert.Len(t, strings.Split(strings.TrimSpace(out), "\n"), 161)
+	assert.Contains(t, out, "busbw_GBps,model_us,model_error\n")
+}
+
+// What cannot be compared or fitted is told, and nothing is written.
+func TestRowErrors(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("empty.csv", []byte("source,machine,collective,algorithm,protocol,nodes,ranks,channels,datatype,redop,bytes,time_us,algbw_GBps,busbw_GBps\n"), 0o600))
+	require.NoError(t, os.WriteFile("few.csv", []byte("collective,series,gpus,bytes,time_us_median,time_us_min,time_us_max,algbw_GBps,busbw_GBps\nallreduce,Ring-LL,4,8,10,10,10,0,0\n"), 0o600))
+	for args, want := range map[string]struct {
+		code int
+		text string
+	}{
+		"compare empty.csv":                                                 {1, "empty.csv: no rows below the header"},
+		"compare nowhere.csv":                                               {1, "open nowhere.csv: no such file or directory"},
+		"compare few.csv":                                                   {2, "few.csv does not say which machine it was measured on: want --machine NAME|FILE.xml"},
+		"compare few.csv --machine h200x4 --by hand":                        {2, "--by hand: want some of model, sim"},
+		"compare few.csv --machine dgx-z80":                                 {1, (topo.UnknownMachineError("dgx-z80")).Error()},
+		"profile fit few.csv --machine h200x4":                              {1, "1 rows over ll for 6 constants: want at least 12"},
+		"profile fit few.csv --profile h300":                                {2, "few.csv does not say which machine it was measured on: want --machine NAME|FILE.xml"},
+		"profile list h300":                                                 {2, `--profile: unknown profile "h300": want one of a100-nvswitch, b200-nvswitch, h100-nvswitch, h200-nvswitch, ndr-rail, v100-nvlink, or a FILE.yaml`},
+		"compare few.csv --machine h200x4 --profile a100-nvswitch,ndr-rail": {1, "profile a100-nvswitch,ndr-rail is for GPUs of compute capability 8.x, and h200x4 has 9.0: want another --profile"},
+	} {
+		out, notes, code := tutti(strings.Fields(args)...)
+		assert.Equal(t, "tutti: "+want.text+"\n", notes, args)
+		assert.Equal(t, want.code, code, args)
+		assert.Empty(t, out, args)
+	}
+}

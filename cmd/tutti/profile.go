@@ -1,0 +1,224 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tutti/experiments/calibrate"
+	"tutti/experiments/rows"
+	"tutti/model"
+	"tutti/model/profile"
+	"tutti/topo"
+)
+
+func newProfile() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "profile",
+		Short: "List a machine's calibrated constants, or fit them to measurements",
+		Args:  arguments(cobra.NoArgs),
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newProfileList(), newProfileFit())
+	return c
+}
+
+func newProfileList() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list [NAME|FILE.yaml]",
+		Short: "List the built-in profiles, or what is in one",
+		Args:  arguments(cobra.MaximumNArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				for _, name := range profile.Profiles() {
+					f, err := profile.Load(name)
+					if err != nil {
+						return err
+					}
+					if _, err := fmt.Fprintf(c.OutOrStdout(), "%-14s %s\n", name, f.About); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			f, err := profile.Load(args[0])
+			if err != nil {
+				return profileError(err)
+			}
+			for _, k := range f.Constants {
+				s := f.Sources[k.From]
+				if _, err := fmt.Fprintf(c.OutOrStdout(), "%-30s %14s  %-9s  %s\n", k.Path, k, s.Kind, s.Data); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// profileError marks the error of a wrong name as one of usage.
+func profileError(err error) error {
+	if errors.As(err, new(profile.UnknownError)) {
+		return usage(fmt.Errorf("--profile: %w", err))
+	}
+	return err
+}
+
+const profileUsage = "calibrated constants: built-in names and FILE.yaml, laid over each other (default by the GPUs' generation, and ndr-rail)"
+
+// openProfile opens the profiles that were named or, if none were, those of the
+// machine.
+func openProfile(names string, machine *topo.System) (*profile.Profile, error) {
+	if names == "" {
+		return profile.ForGPU(machine.SM()), nil
+	}
+	p, err := profile.Open(names)
+	if err != nil {
+		return nil, profileError(err)
+	}
+	return p, p.Suits(machine)
+}
+
+// profileOf opens the profiles for the machine of some rows.
+func profileOf(list []rows.Row, names string, worlds *calibrate.Worlds) (*profile.Profile, error) {
+	w, err := worlds.Of(list[0])
+	if err != nil {
+		return nil, err
+	}
+	return openProfile(names, w.Cluster.Machine)
+}
+
+// rowFlags say how files of measured rows are to be read.
+type rowFlags struct {
+	machine, collective, algorithm, protocol string
+}
+
+func (f *rowFlags) register(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.machine, "machine", "", "the machine that was measured, in the place of the rows' own: a built-in name or FILE.xml")
+	flags.StringVar(&f.collective, "coll", model.AllReduce.String(), "the collective of an nccl-tests log that does not say")
+	flags.StringVar(&f.algorithm, "algo", model.Ring.String(), "the algorithm of an nccl-tests log (NCCL_ALGO)")
+	flags.StringVar(&f.protocol, "proto", model.Simple.String(), "the protocol of an nccl-tests log (NCCL_PROTO)")
+}
+
+// read reads the rows of all files.
+func (f *rowFlags) read(files []string) (list []rows.Row, err error) {
+	like := rows.Row{Machine: f.machine, Channels: 1}
+	if like.Collective, err = model.ParseCollective(f.collective); err != nil {
+		return nil, usage(fmt.Errorf("--coll: %w", err))
+	}
+	if like.Algorithm, err = model.ParseAlgorithm(f.algorithm); err != nil {
+		return nil, usage(fmt.Errorf("--algo: %w", err))
+	}
+	if like.Protocol, err = model.ParseProtocol(f.protocol); err != nil {
+		return nil, usage(fmt.Errorf("--proto: %w", err))
+	}
+	list, err = rows.ReadFiles(files, like)
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		if f.machine != "" {
+			list[i].Machine = f.machine
+		}
+		if list[i].Machine == "" {
+			return nil, usage(fmt.Errorf("%s does not say which machine it was measured on: want --machine NAME|FILE.xml", list[i].Source))
+		}
+	}
+	return list, nil
+}
+
+// fitFlags are the flags of tutti profile fit, as they were given.
+type fitFlags struct {
+	rowFlags
+	profile, out string
+	csv, quiet   bool
+}
+
+func newProfileFit() *cobra.Command {
+	var f fitFlags
+	c := &cobra.Command{
+		Use:   "fit ROWS...",
+		Short: "Fit a profile to measured rows and say how well it predicts rows it has not seen",
+		Long: `Fit the constants of a profile to measured rows: tutti's CSV or the logs of
+nccl-tests. First every other size is held out: the table has, for each series,
+the errors on the sizes that were fitted and on those that were not. Then all
+rows are fitted, and the constants are written as a layer over the profile that
+the fit began from.`,
+		Example: `  tutti profile fit experiments/firstlight/measured.csv -o mine.yaml
+  tutti sim --machine h200x4 --profile h200-nvswitch,ndr-rail,mine.yaml`,
+		Args: arguments(cobra.MinimumNArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args) },
+	}
+	f.rowFlags.register(c)
+	flags := c.Flags()
+	flags.StringVar(&f.profile, "profile", "", "the profile to begin from: "+profileUsage)
+	flags.StringVarP(&f.out, "output", "o", "", "file to write the layer to (default: stdout, after the table)")
+	flags.BoolVar(&f.csv, "csv", false, "write every row's predicted time and error as CSV in the place of the table")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
+	return c
+}
+
+func (f *fitFlags) run(c *cobra.Command, files []string) error {
+	list, err := f.read(files)
+	if err != nil {
+		return err
+	}
+	worlds := &calibrate.Worlds{}
+	start, err := profileOf(list, f.profile, worlds)
+	if err != nil {
+		return err
+	}
+	stderr := c.ErrOrStderr()
+	if f.quiet {
+		stderr = io.Discard
+	}
+	bar := newProgress(stderr, 2)
+	bar.step("fitting every other size")
+	fitted, held := calibrate.Halves(list)
+	half, err := calibrate.Fit(fitted, start, worlds)
+	if err != nil {
+		return err
+	}
+	bar.step("fitting all sizes")
+	whole, err := calibrate.Fit(list, start, worlds)
+	if err != nil {
+		return err
+	}
+	bar.end()
+	var text bytes.Buffer
+	report, err := calibrate.NewReport(fitted, held, half, worlds)
+	if err != nil {
+		return err
+	}
+	write := report.WriteTable
+	if f.csv {
+		write = report.WriteCSV
+	}
+	if err := write(&text); err != nil {
+		return err
+	}
+	names := make([]string, len(files))
+	for i, file := range files {
+		names[i] = filepath.Base(file)
+	}
+	layer, err := whole.Layer("fitted over "+start.Name, profile.Source{Kind: "fitted", Data: strings.Join(names, ", ")}, calibrate.Constants(list))
+	if err != nil {
+		return err
+	}
+	if f.out == "" {
+		if !f.csv {
+			text.WriteString("\n" + string(layer))
+		}
+	} else if err := os.WriteFile(f.out, layer, 0o644); err != nil {
+		return err
+	}
+	_, err = text.WriteTo(c.OutOrStdout())
+	return err
+}

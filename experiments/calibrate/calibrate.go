@@ -1,0 +1,225 @@
+// Package calibrate fits a machine's profile to measured rows, and says how well
+// it predicts rows that it has not seen.
+package calibrate
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"tutti/experiments/rows"
+	"tutti/model"
+	"tutti/model/profile"
+	"tutti/model/schedule"
+	"tutti/model/tuning"
+	"tutti/model/units"
+	"tutti/topo"
+	"tutti/topo/search"
+)
+
+// World is what a row was measured on: a cluster and its graphs.
+type World struct {
+	Cluster *topo.Cluster
+	Graphs  search.Graphs
+	tuned   *tuning.Model
+	model   *tuning.Predictor
+}
+
+// predictor returns the model of a cluster, measured anew only where the links have
+// other constants than before.
+func (w *World) predictor(p *profile.Profile) *tuning.Predictor {
+	if w.model == nil || !w.model.SameLinks(p) {
+		w.model = tuning.NewPredictor(w.Cluster, w.Graphs, p)
+	}
+	return w.model.With(p)
+}
+
+// Worlds opens the machines of rows, each cluster once.
+type Worlds struct {
+	// Machine, unless empty, stands in for the machines that the rows name.
+	Machine string
+
+	open map[key]*World
+}
+
+type key struct {
+	machine      string
+	nodes, ranks int
+}
+
+// Of returns the world of a row. It fails for a machine that is not known or too
+// small.
+func (w *Worlds) Of(r rows.Row) (*World, error) {
+	k := key{cmp.Or(w.Machine, r.Machine), r.Nodes, r.Ranks}
+	if world, ok := w.open[k]; ok {
+		return world, nil
+	}
+	machine, err := topo.Open(k.machine)
+	if err != nil {
+		return nil, err
+	}
+	if r.Ranks%r.Nodes != 0 {
+		return nil, fmt.Errorf("%d ranks on %d nodes: want as many on each", r.Ranks, r.Nodes)
+	}
+	c, err := topo.NewCluster(machine, r.Nodes, r.Ranks/r.Nodes, topo.RailOptimised)
+	if err != nil {
+		return nil, err
+	}
+	g := search.All(c)
+	if w.open == nil {
+		w.open = map[key]*World{}
+	}
+	w.open[k] = &World{Cluster: c, Graphs: g, tuned: tuning.New(c, g)}
+	return w.open[k], nil
+}
+
+// Task returns the call that a row measured, on as many channels as NCCL takes.
+func (w *World) Task(r rows.Row) schedule.Task {
+	return schedule.Task{
+		Collective: r.Collective, Algorithm: r.Algorithm, Protocol: r.Protocol, Datatype: r.Datatype, Redop: r.Redop,
+		Count: r.Count(), Channels: w.tuned.Channels(r.Algorithm, r.Protocol, r.Bytes), Ranks: r.Ranks, Nodes: r.Nodes,
+	}
+}
+
+// Predict returns the model's time for every row. It fails, with the row's
+// number, for a row that the model cannot tell of.
+func (w *Worlds) Predict(list []rows.Row, p *profile.Profile) ([]units.Time, error) {
+	times := make([]units.Time, len(list))
+	for i, r := range list {
+		world, err := w.Of(r)
+		if err != nil {
+			return nil, fmt.Errorf("row %d: %w", i+1, err)
+		}
+		if err := p.Suits(world.Cluster.Machine); err != nil {
+			return nil, err
+		}
+		predicted, err := world.predictor(p).Predict(world.Task(r))
+		if err != nil {
+			return nil, fmt.Errorf("row %d: %w", i+1, err)
+		}
+		times[i] = units.FromMicroseconds(predicted.Time)
+	}
+	return times, nil
+}
+
+// Halves splits rows: of each series every other size, the first to be fitted,
+// the second to be held out. A series is rows that differ in size and time only.
+func Halves(list []rows.Row) (fitted, held []rows.Row) {
+	seen := map[rows.Row]int{}
+	for _, r := range slices.SortedStableFunc(slices.Values(list), func(a, b rows.Row) int { return cmp.Compare(a.Bytes, b.Bytes) }) {
+		series := r
+		series.Bytes, series.Time, series.Channels = 0, 0, 0
+		if seen[series]%2 == 0 {
+			fitted = append(fitted, r)
+		} else {
+			held = append(held, r)
+		}
+		seen[series]++
+	}
+	return fitted, held
+}
+
+// Constants names the constants that rows tell of: those of the kernels, by
+// algorithm and protocol, and for NVLS those of the switch. Constants of the
+// network are told of by rows of several nodes only.
+func Constants(list []rows.Row) (names []string) {
+	add := func(format string, args ...any) {
+		if name := fmt.Sprintf(format, args...); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, r := range list {
+		a, p := r.Algorithm, r.Protocol
+		if a == model.NVLS || a == model.NVLSTree {
+			add("handover.nvlink.%v.%v", a, p)
+			add("efficiency.multimem")
+			add("copy.local")
+			continue
+		}
+		add("overhead.%v", p)
+		add("turn.%v.%v", a, p)
+		add("copy.%v.%v", a, p)
+		add("base.%v.%v", a, p)
+		add("ramp.%v.%v", a, p)
+		if r.Ranks > r.Nodes {
+			add("handover.nvlink.%v.%v", a, p)
+		}
+		if r.Nodes > 1 {
+			add("handover.network.%v.%v", a, p)
+		}
+	}
+	return names
+}
+
+// tooFew is how many rows for each constant are not enough to fit.
+const tooFew = 2
+
+// Fit fits the constants that the rows tell of, protocol by protocol. It fails
+// where there are too few rows, and where a row is none that the model can tell
+// of.
+func Fit(list []rows.Row, start *profile.Profile, worlds *Worlds) (*profile.Profile, error) {
+	p := start
+	for _, protocol := range model.Protocols() {
+		part := slices.DeleteFunc(slices.Clone(list), func(r rows.Row) bool { return r.Protocol != protocol })
+		if len(part) == 0 {
+			continue
+		}
+		names := Constants(part)
+		if len(part) < tooFew*len(names) {
+			return nil, fmt.Errorf("%d rows over %v for %d constants: want at least %d", len(part), protocol, len(names), tooFew*len(names))
+		}
+		if _, err := worlds.Predict(part, p); err != nil {
+			return nil, err
+		}
+		fitted, err := profile.Fit(p, names, func(q *profile.Profile) []float64 {
+			times, err := worlds.Predict(part, q)
+			if err != nil {
+				panic(err) // it could before
+			}
+			errors := make([]float64, len(part))
+			for i, r := range part {
+				errors[i] = math.Log(float64(times[i]) / float64(r.Time))
+			}
+			return errors
+		})
+		if err != nil {
+			return nil, err
+		}
+		p = fitted
+	}
+	return p, nil
+}
+
+// Summary is how far predictions are off.
+type Summary struct {
+	Rows                   int
+	Median, Ninetieth, Max float64 // of the errors' sizes, as shares
+}
+
+// Summarise sorts errors, given as predicted over measured time less one.
+func Summarise(errors []float64) Summary {
+	sizes := make([]float64, len(errors))
+	for i, e := range errors {
+		sizes[i] = math.Abs(e)
+	}
+	slices.Sort(sizes)
+	n := len(sizes)
+	if n == 0 {
+		return Summary{}
+	}
+	median := sizes[n/2]
+	if n%2 == 0 {
+		median = (sizes[n/2-1] + sizes[n/2]) / 2
+	}
+	return Summary{n, median, sizes[min(n-1, int(math.Ceil(.9*float64(n)))-1)], sizes[n-1]}
+}
+
+// Errors returns predicted over measured time, less one, row by row.
+func Errors(list []rows.Row, times []units.Time) []float64 {
+	errors := make([]float64, len(list))
+	for i, r := range list {
+		errors[i] = float64(times[i])/float64(r.Time) - 1
+	}
+	return errors
+}

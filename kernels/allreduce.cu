@@ -1,0 +1,15 @@
+// The kernels that reduce, of one datatype and operation: build.sh defines TYPE and OP.
+#include "allreduce.cuh"
+#include "hybrid.cuh"
+#include "interpret.cuh"
+
+extern "C" {
+__global__ void __launch_bounds__(512) oneshot_ll(const __grid_constant__ Args a) { oneshot<TYPE, OP, LL>(a); }
+__global__ void __launch_bounds__(512) oneshot_ll128(const __grid_constant__ Args a) { oneshot<TYPE, OP, LL128>(a); }
+__global__ void __launch_bounds__(512) twoshot_ll(const __grid_constant__ Args a) { twoshot<TYPE, OP, LL>(a); }
+__global__ void __launch_bounds__(512) twoshot_ll128(const __grid_constant__ Args a) { twoshot<TYPE, OP, LL128>(a); }
+__global__ void __launch_bounds__(1024) twoshot_push(const __grid_constant__ Args a) { direct<TYPE, OP, false>(a); }
+__global__ void __launch_bounds__(1024) twoshot_pull(const __grid_constant__ Args a) { direct<TYPE, OP, true>(a); }
+__global__ void __launch_bounds__(512) hybrid_combine(const __grid_constant__ Args a) { combine<TYPE, OP>(a); }
+__global__ void __launch_bounds__(512) interpreter(const __grid_constant__ Program p) { interpret<TYPE, OP>(p); }
+}

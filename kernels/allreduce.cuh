@@ -1,0 +1,79 @@
+// AllReduce by lines, for small and middling sizes.
+#pragma once
+#include "line.cuh"
+#include "number.cuh"
+
+// Reduces the ranks' words, in order.
+template <class T, class Op, int count>
+DEVICE void reduce(const u64 (&w)[maxRanks][count], u64 (&result)[count]) {
+  UNROLLED for (int i = 0; i < count; i++) {
+    Reduction<T, Op> sum;
+    sum.start(w[0][i]);
+    UNROLLED for (int r = 1; r < maxRanks; r++)
+      if (r < ranks()) sum.add(w[r][i]);
+    result[i] = sum.finish();
+  }
+}
+
+// One-shot: every rank sends its whole input to every other, and each reduces all
+// of it. One hop.
+template <class T, class Op, class Line> DEVICE void oneshot(const Args &a) {
+  Post<Line> post(a);
+  const u32 begin = a.stripeBegin(), lines = a.stripeUnits(a.units);
+  ROLLED for (u32 i = post.warp; i < lines; i += post.warps) {
+    u64 own[Line::perLane];
+    post.read(begin + i, own);
+    UNROLLED for (int k = 1; k < maxRanks; k++)
+      if (k < ranks()) post.send(peer(k), 0, i, own);
+  }
+  bool others[maxRanks];
+  UNROLLED for (int r = 0; r < maxRanks; r++) others[r] = r < ranks() && r != rank();
+  ROLLED for (u32 i = post.warp; i < lines; i += post.warps) {
+    u64 w[maxRanks][Line::perLane], own[Line::perLane], result[Line::perLane];
+    post.read(begin + i, own);
+    post.receive(0, i, others, w);
+    UNROLLED for (int r = 0; r < maxRanks; r++)
+      if (r == rank())
+        UNROLLED for (int j = 0; j < Line::perLane; j++) w[r][j] = own[j];
+    reduce<T, Op>(w, result);
+    post.write(begin + i, result);
+  }
+}
+
+// Two-shot: every rank sends each other the chunk that the other owns, reduces
+// its own chunk and sends the result to all. Two hops, less traffic.
+template <class T, class Op, class Line> DEVICE void twoshot(const Args &a) {
+  Post<Line> post(a);
+  const u32 offset = a.stripeBegin();
+  ROLLED for (u32 i = post.warp; i < a.stripe; i += post.warps)
+    UNROLLED for (int k = 1; k < maxRanks; k++) {
+      if (k >= ranks() || i >= a.stripeUnits(a.chunkUnits(peer(k)))) continue;
+      u64 w[Line::perLane];
+      post.read(a.chunkBegin(peer(k)) + offset + i, w);
+      post.send(peer(k), 0, i, w);
+    }
+  bool others[maxRanks];
+  UNROLLED for (int r = 0; r < maxRanks; r++) others[r] = r < ranks() && r != rank();
+  const u32 mine = a.stripeUnits(a.chunkUnits(rank()));
+  ROLLED for (u32 i = post.warp; i < mine; i += post.warps) {
+    const u32 line = a.chunkBegin(rank()) + offset + i;
+    u64 w[maxRanks][Line::perLane], own[Line::perLane], result[Line::perLane];
+    post.read(line, own);
+    post.receive(0, i, others, w);
+    UNROLLED for (int r = 0; r < maxRanks; r++)
+      if (r == rank())
+        UNROLLED for (int j = 0; j < Line::perLane; j++) w[r][j] = own[j];
+    reduce<T, Op>(w, result);
+    UNROLLED for (int k = 1; k < maxRanks; k++)
+      if (k < ranks()) post.send(peer(k), 1, i, result);
+    post.write(line, result);
+  }
+  ROLLED for (u32 i = post.warp; i < a.stripe; i += post.warps) {
+    u64 w[maxRanks][Line::perLane];
+    bool there[maxRanks];
+    UNROLLED for (int r = 0; r < maxRanks; r++) there[r] = others[r] && i < a.stripeUnits(a.chunkUnits(r));
+    post.receive(1, i, there, w);
+    UNROLLED for (int r = 0; r < maxRanks; r++)
+      if (there[r]) post.write(a.chunkBegin(r) + offset + i, w[r]);
+  }
+}

@@ -1,0 +1,40 @@
+package kernels_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"tutti/kernels"
+)
+
+// The PTX is of the sources that stand here: otherwise run build.sh.
+func TestPTXIsOfTheSources(t *testing.T) {
+	sources, err := filepath.Glob("*.cu")
+	require.NoError(t, err)
+	headers, err := filepath.Glob("*.cuh")
+	require.NoError(t, err)
+	hash := sha256.New()
+	for _, name := range append(append(sources, headers...), "build.sh") {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		hash.Write(text)
+	}
+	built, err := filepath.Glob("ptx/*.ptx.gz")
+	require.NoError(t, err)
+	assert.NotEmpty(t, built)
+	for _, file := range built {
+		text, err := kernels.PTX(strings.TrimSuffix(filepath.Base(file), ".ptx.gz"))
+		require.NoError(t, err)
+		first, _, _ := strings.Cut(string(text), "\n")
+		require.Contains(t, first, fmt.Sprintf("%x", hash.Sum(nil)), "%s: run kernels/build.sh", file)
+	}
+	_, err = kernels.PTX("complex_sum")
+	assert.EqualError(t, err, `no kernels named "complex_sum" are built in`)
+}

@@ -1,0 +1,124 @@
+// Lines carry data and flags in the same store, so that a reader needs no fence:
+// it polls the line until the flag is that of its epoch. A line is what a warp
+// stores at once: 512 bytes, 16 of each lane.
+#pragma once
+#include "comm.cuh"
+
+constexpr u32 lineBytes = 512;
+
+struct Pack { u64 x, y; };
+
+DEVICE void putPack(char *p, Pack v) { asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(p), "l"(v.x), "l"(v.y) : "memory"); }
+DEVICE Pack getPack(const char *p) {
+  Pack v;
+  asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(v.x), "=l"(v.y) : "l"(p) : "memory");
+  return v;
+}
+
+// LL carries 8 bytes in each 16: two halves, each with the flag beside it. A
+// lane's store of 16 bytes arrives in words of 8, so each half has a flag.
+struct LL {
+  static constexpr u32 words = 32; // of 8 bytes in a line
+  static constexpr int perLane = 1;
+  // The place in the line of a lane's i-th word, and whether it has one.
+  static DEVICE u32 place(u32 lane, int) { return lane; }
+  static DEVICE bool has(u32, int) { return true; }
+  static DEVICE Pack seal(const u64 (&w)[1], u32 epoch) {
+    const u64 flag = u64(epoch) << 32;
+    return {(w[0] & 0xffffffff) | flag, w[0] >> 32 | flag};
+  }
+  static DEVICE bool sealed(Pack v, u32, u32 epoch) { return u32(v.x >> 32) == epoch && u32(v.y >> 32) == epoch; }
+  static DEVICE void open(Pack v, u64 (&w)[1]) { w[0] = (v.x & 0xffffffff) | v.y << 32; }
+};
+
+// LL128 carries 120 bytes in each 128: of eight lanes the last gives half its 16
+// bytes to the flag. It rests on the 128 bytes that a warp stores together
+// arriving together, as NCCL's LL128 does on NVLink.
+struct LL128 {
+  static constexpr u32 words = 60;
+  static constexpr int perLane = 2;
+  static DEVICE u32 place(u32 lane, int i) { return lane / 8 * 15 + lane % 8 * 2 + i; }
+  static DEVICE bool has(u32 lane, int i) { return i == 0 || lane % 8 != 7; }
+  static DEVICE Pack seal(const u64 (&w)[2], u32 epoch) { return {w[0], (threadIdx.x & 7) == 7 ? epoch : w[1]}; }
+  static DEVICE bool sealed(Pack v, u32 lane, u32 epoch) { return lane % 8 != 7 || v.y == epoch; }
+  static DEVICE void open(Pack v, u64 (&w)[2]) { w[0] = v.x, w[1] = v.y; }
+};
+
+// Words of a buffer that may end inside its last word.
+DEVICE u64 getWord(const char *buffer, u64 bytes, u64 word) {
+  const u64 at = word * 8;
+  if (at + 8 <= bytes) return *reinterpret_cast<const u64 *>(buffer + at);
+  u64 v = 0;
+  ROLLED for (u64 i = at; i < bytes; i++) v |= u64(*reinterpret_cast<const unsigned char *>(buffer + i)) << (i - at) * 8;
+  return v;
+}
+DEVICE void setWord(char *buffer, u64 bytes, u64 word, u64 v) {
+  const u64 at = word * 8;
+  if (at + 8 <= bytes) {
+    *reinterpret_cast<u64 *>(buffer + at) = v;
+    return;
+  }
+  ROLLED for (u64 i = at; i < bytes; i++) buffer[i] = char(v >> (i - at) * 8);
+}
+
+// Post is a warp's access to the inboxes of all ranks. An inbox has, for each
+// block and half, a slot for each sender and phase.
+template <class Line> struct Post {
+  const Args &a;
+  Patience patience;
+  const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+  u32 epoch;
+  u64 slotBytes, inbox; // size of a slot; where in a region this block's and lane's half begins
+
+  DEVICE explicit Post(const Args &args) : a(args), patience(args) {
+    // What parameters alone decide is ready before the kernel's turn.
+    slotBytes = u64(a.capacity) * lineBytes;
+    const u64 half = 2 * ranks() * slotBytes;
+    inbox = settled(a.inbox + blockIdx.x * 2 * half + lane * 16);
+    const Control *control = &a.control(rank());
+    settled(u64(control)), settled(u64(a.input[rank()]));
+    awaitTurn();
+    epoch = getRelaxed(&control->epoch[blockIdx.x]) + 1;
+    patience.over = getRelaxed(&control->stop);
+    inbox += epoch % 2 * half;
+    __syncthreads();
+    if (threadIdx.x == 0) a.control(rank()).epoch[blockIdx.x] = epoch;
+  }
+
+
+  DEVICE void read(u32 line, u64 (&w)[Line::perLane]) const {
+    UNROLLED for (int i = 0; i < Line::perLane; i++)
+      w[i] = Line::has(lane, i) ? getWord(a.input[rank()], a.bytes, word(line, i)) : 0;
+  }
+  DEVICE void write(u32 line, const u64 (&w)[Line::perLane]) const {
+    UNROLLED for (int i = 0; i < Line::perLane; i++)
+      if (Line::has(lane, i)) setWord(a.output[rank()], a.bytes, word(line, i), w[i]);
+  }
+
+  // Puts a line into a peer's inbox.
+  DEVICE void send(int peer, int phase, u32 line, const u64 (&w)[Line::perLane]) const {
+    putPack(at(peer, phase, rank(), line), Line::seal(w, epoch));
+  }
+
+  // Takes a line of every peer that has one out of the own inbox: polls them
+  // together, so that the waits overlap.
+  DEVICE void receive(int phase, u32 line, const bool (&wanted)[maxRanks], u64 (&w)[maxRanks][Line::perLane]) {
+    Pack v[maxRanks];
+    for (bool ready = false; !ready && patience.more();) {
+      ready = true;
+      UNROLLED for (int r = 0; r < maxRanks; r++)
+        if (wanted[r]) v[r] = getPack(at(rank(), phase, r, line));
+      UNROLLED for (int r = 0; r < maxRanks; r++)
+        if (wanted[r]) ready = ready && Line::sealed(v[r], lane, epoch);
+      ready = inAllLanes(ready);
+    }
+    UNROLLED for (int r = 0; r < maxRanks; r++)
+      if (wanted[r]) Line::open(v[r], w[r]);
+  }
+
+private:
+  DEVICE u64 word(u32 line, int i) const { return u64(line) * Line::words + Line::place(lane, i); }
+  DEVICE char *at(int owner, int phase, int sender, u32 line) const {
+    return a.region[owner] + inbox + (phase * ranks() + sender) * slotBytes + u64(line) * lineBytes;
+  }
+};

@@ -1,0 +1,77 @@
+package schedule
+
+import (
+	"tutti/model"
+	"tutti/model/units"
+)
+
+// Shape is how the data of a task is divided on its first channel, which has as
+// much to do as any other.
+type Shape struct {
+	// Channels is how many channels have something to do.
+	Channels int
+	// Loops is how many times a worker goes through the steps of the algorithm.
+	Loops int
+	// Chunk is the data of one step, and Last that of one in the last loop.
+	Chunk, Last units.Bytes
+	// Slices is how many items a chunk is passed in, of Slice each; the last may
+	// be smaller.
+	Slices      int
+	Slice, Tail units.Bytes
+	// Slots is how many items a connection holds.
+	Slots int
+	// Filled is how many of the chunks in the last loop are not empty.
+	Filled int
+}
+
+// RingShape returns the shape of a task on rings.
+func RingShape(t Task) Shape {
+	parts := split(t)
+	chunk, slice := ringSteps(t)
+	p := parts[0].loop(int64(t.Ranks), inGrains(t, chunk*step(t.Protocol)), elements(t, 16))
+	rest := p.count - int64(p.loops-1)*int64(t.Ranks)*p.chunk
+	s := shape(t, p, len(parts))
+	s.Filled = int(divUp(rest, max(1, p.last)))
+	s.Slices, s.Slots = int(chunk/slice), bufferSteps/int(slice)
+	slices := sliced{chunk / slice, elements(t, simpleStep*slice/32)}
+	_, first := slices.at(0, p.chunkOf(0))
+	_, last := slices.at(slices.slices-1, p.chunkOf(0))
+	s.Slice, s.Tail = bytes(t, first), 0
+	if s.Slices > 1 {
+		s.Tail = bytes(t, last)
+	}
+	return s
+}
+
+// TreeShape returns the shape of a task on trees: each loop is one chunk.
+func TreeShape(t Task) Shape {
+	parts := split(t)
+	chunk := treeChunk(t, parts[0])
+	return shape(t, parts[0].loop(1, chunk, 1), len(parts))
+}
+
+// PairsShape returns the shape of a task in one or two shots over slots: each
+// loop is a chunk, or one for each rank.
+func PairsShape(t Task) Shape {
+	parts := split(t)
+	perLoop, grain := int64(1), int64(1)
+	if t.Algorithm == model.TwoShot {
+		perLoop, grain = int64(t.Ranks), elements(t, 16)
+	}
+	return shape(t, parts[0].loop(perLoop, inGrains(t, step(t.Protocol)), grain), len(parts))
+}
+
+// NVLSShape returns the shape of a task on the given number of heads: each loop
+// is a chunk for each head.
+func NVLSShape(t Task, heads int) Shape {
+	parts := split(t)
+	return shape(t, parts[0].loop(int64(heads), nvlsChunkOf(t, parts[0], heads), elements(t, 16)), len(parts))
+}
+
+func shape(t Task, p looped, channels int) Shape {
+	s := Shape{Channels: channels, Loops: p.loops, Chunk: bytes(t, p.chunk), Last: bytes(t, p.last), Slices: 1, Slots: bufferSteps, Filled: t.Ranks}
+	s.Slice, s.Tail = bytes(t, p.chunkOf(0)), 0
+	return s
+}
+
+func bytes(t Task, elements int64) units.Bytes { return units.Bytes(elements) * t.Datatype.Size() }

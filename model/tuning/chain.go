@@ -1,0 +1,131 @@
+package tuning
+
+import (
+	"math/bits"
+
+	"tutti/model"
+	"tutti/model/profile"
+	"tutti/model/schedule"
+	"tutti/model/units"
+)
+
+// chain is what trees and simple rings are: chunks go up to a root, where the
+// sum begins its way down.
+type chain struct {
+	schedule.Shape
+	up, down float64 // the shares of the block's threads
+	// within and between are the hops up inside nodes and between them.
+	within, between int
+	// busiest is how many buffers the busiest worker reads and writes.
+	busiest int
+	ways
+}
+
+// predictTree predicts double binary trees: a chain in each node, a tree between
+// nodes.
+func (d *Predictor) predictTree(t schedule.Task) Prediction {
+	c := chain{Shape: schedule.TreeShape(t), up: .5, down: .5, within: d.perNode - 1, ways: d.tree}
+	if t.Protocol != model.Simple {
+		c.up, c.down = .7, .3
+	}
+	if d.nodes > 1 {
+		c.between = bits.Len(uint(d.nodes - 1))
+	}
+	// The busiest worker passes on what it keeps: to the next of its node and, as
+	// the head of an inner node, to one or two nodes more.
+	c.busiest = 3 + min(2, max(0, d.nodes-2))
+	if d.ranks == 2 {
+		c.busiest = 2
+	}
+	return d.predictChain(t, c)
+}
+
+// predictSimpleRing predicts rings that pass whole buffers: a chain over all
+// ranks, whose links carry both directions the same way.
+func (d *Predictor) predictSimpleRing(t schedule.Task) Prediction {
+	c := chain{Shape: schedule.PairsShape(t), up: .5, down: .5, between: d.nodes - 1, busiest: 3, ways: d.ring}
+	c.within = d.ranks - 1 - c.between
+	c.bothIntra, c.bothInter = c.intra, c.inter
+	if d.ranks > 2 {
+		c.bothIntra.perByte *= 2
+		c.bothInter.perByte *= 2
+	} else {
+		c.busiest = 2
+	}
+	return d.predictChain(t, c)
+}
+
+// predictChain follows the first chunk up to the root and down again, and the
+// others behind it at the pace of the slowest worker.
+func (d *Predictor) predictChain(t schedule.Task, c chain) Prediction {
+	s := c.Shape
+	k := d.kernel(t, s.Channels)
+	first := s.Chunk
+	if s.Loops == 1 {
+		first = s.Last
+	}
+	up, down := c.up, c.down
+	step := func(share float64, streams int, w way) (whole, data float64) {
+		copying, wire, h := k.moving(first, share, streams), k.wire(first, w), k.handover(w)
+		switch {
+		case w.hop == profile.HopNET:
+			return k.overhead + copying + wire + h, copying + wire
+		case k.streams:
+			return k.overhead + h, 0
+		default:
+			return k.overhead + max(copying, wire) + h, max(copying, wire)
+		}
+	}
+	var whole, data float64
+	add := func(n int, share float64, streams int, w way) {
+		if n > 0 {
+			one, item := step(share, streams, w)
+			whole += float64(float64(n) * one)
+			data += float64(float64(n) * item)
+		}
+	}
+	// A leaf sends what it has, the others reduce it with theirs; the root keeps
+	// and sends the sum with all threads; the others keep it and pass it on.
+	within, between := c.within, c.between
+	if within > 0 {
+		add(1, up, 2, c.intra)
+		within--
+	} else {
+		add(1, up, 2, c.inter)
+		between--
+	}
+	add(within, up, 3, c.intra)
+	add(between, up, 3, c.inter)
+	within, between = c.within, c.between
+	if between > 0 {
+		add(1, 1, 4, c.inter)
+		between--
+	} else {
+		add(1, 1, 4, c.intra)
+		within--
+	}
+	add(between, down, 3, c.inter)
+	add(within, down, 3, c.intra)
+	// How far chunks follow each other when all workers are at it: the NIC sends
+	// beside them, what copies does not.
+	pace := func(b units.Bytes, intra, inter way) float64 {
+		return max(k.overhead+k.turn+max(k.moving(b, min(up, down), c.busiest), k.wire(b, intra)), k.wire(b, inter))
+	}
+	both := func(b units.Bytes) float64 { return pace(b, c.bothIntra, c.bothInter) }
+	whole += k.overhead
+	if k.streams { // the last reader comes to the end with the slowest writer
+		// The way down begins when the way up is half done, more or less.
+		item := (pace(first, c.intra, c.inter)+both(first))/2 - k.overhead - k.turn
+		data += item
+		whole += item
+	}
+	p := Prediction{limit: d.limitOf(&k, ways{intra: c.bothIntra, inter: c.bothInter}, first)}
+	p.terms = [4]float64{k.base, whole - data, data, 0}
+	if s.Loops > 1 {
+		p.terms[3] = both(s.Last)
+	}
+	if s.Loops > 2 { // until the first comes back down, links carry one direction
+		p.terms[3] += pace(s.Chunk, c.intra, c.inter) + float64(s.Loops-3)*both(s.Chunk)
+	}
+	return p
+}

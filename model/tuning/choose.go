@@ -1,0 +1,154 @@
+package tuning
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"tutti/model"
+	"tutti/model/schedule"
+	"tutti/model/tuning/nccl"
+	"tutti/model/units"
+)
+
+// Way is an algorithm over a protocol.
+type Way struct {
+	Algorithm model.Algorithm
+	Protocol  model.Protocol
+}
+
+func (w Way) String() string { return fmt.Sprintf("%v/%v", w.Algorithm, w.Protocol) }
+
+// Choice is a way, on so many channels, and what it is predicted to take.
+type Choice struct {
+	Way
+	Channels int
+	Prediction
+}
+
+// Only returns the model with some algorithms alone to choose from.
+func (d *Predictor) Only(algorithms []model.Algorithm) *Predictor {
+	c := *d
+	c.algorithms = algorithms
+	return &c
+}
+
+// Choices predicts a task by every way that the cluster can go, the fastest
+// first. NCCL's rules say how many channels each has, and which of its own are not
+// to be had: LL128 needs paths that keep 128 bytes whole. It fails when there is
+// no way.
+func (d *Predictor) Choices(t schedule.Task, m *Model) ([]Choice, error) {
+	if d.ranks == 1 {
+		return nil, errSingle
+	}
+	var list []Choice
+	var last error
+	for _, a := range d.algorithms {
+		_, known := nccl.Of(a)
+		for _, p := range a.Protocols() {
+			if known && m.Cost(a, p) == (Cost{}) {
+				continue
+			}
+			t.Algorithm, t.Protocol = a, p
+			t.Channels = m.Channels(a, p, t.Bytes())
+			predicted, err := d.Predict(t)
+			if err != nil {
+				last = err
+				continue
+			}
+			list = append(list, Choice{Way{a, p}, t.Channels, predicted})
+		}
+	}
+	if len(list) == 0 {
+		return nil, cmp.Or(last, fmt.Errorf("no way to carry out %v on %d ranks", t.Collective, d.ranks))
+	}
+	slices.SortStableFunc(list, func(a, b Choice) int {
+		switch {
+		case a.Time < b.Time:
+			return -1
+		case a.Time > b.Time:
+			return 1
+		default:
+			return 0
+		}
+	})
+	return list, nil
+}
+
+// Range is a run of sizes that one way wins.
+type Range struct {
+	// Best is the choice at the smallest size.
+	Best Choice
+	// From and To are the smallest and the largest size that it wins.
+	From, To units.Bytes
+}
+
+// Ranges goes from one size to another and finds, to the element, where another
+// way begins to win. Between the powers of two that it tries it takes the order
+// of the two ways to change once.
+func (d *Predictor) Ranges(t schedule.Task, m *Model, from, to units.Bytes) ([]Range, error) {
+	size := t.Datatype.Size()
+	best := func(n int64) (Choice, error) {
+		t.Count = n
+		all, err := d.Choices(t, m)
+		if err != nil {
+			return Choice{}, err
+		}
+		return all[0], nil
+	}
+	n, end := int64(max(1, from/size)), int64(to/size)
+	now, err := best(n)
+	if err != nil {
+		return nil, err
+	}
+	list := []Range{{now, units.Bytes(n) * size, units.Bytes(n) * size}}
+	for n < end {
+		next := min(end, 2*n)
+		for lo := n; lo < next; {
+			at, err := best(next)
+			if err != nil {
+				return nil, err
+			}
+			last := &list[len(list)-1]
+			if at.Way == last.Best.Way {
+				last.To, lo = units.Bytes(next)*size, next
+				continue
+			}
+			// The last size of the way before, and the first of the one after.
+			hi := next
+			for hi-lo > 1 {
+				middle := lo + (hi-lo)/2
+				c, err := best(middle)
+				if err != nil {
+					return nil, err
+				}
+				if c.Way == last.Best.Way {
+					lo = middle
+				} else {
+					hi = middle
+				}
+			}
+			last.To = units.Bytes(lo) * size
+			c, err := best(hi)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, Range{c, units.Bytes(hi) * size, units.Bytes(hi) * size})
+			lo = hi
+		}
+		n = next
+	}
+	return list, nil
+}
+
+// Loss returns how much longer than the best a way takes, as a share; +Inf where
+// the way cannot be gone.
+func Loss(choices []Choice, w Way) float64 {
+	for _, c := range choices {
+		if c.Way == w {
+			return c.Time/choices[0].Time - 1
+		}
+	}
+	return math.Inf(1)
+}

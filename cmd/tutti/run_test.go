@@ -28,8 +28,8 @@ func TestRunTable(t *testing.T) {
 #                                                             out-of-place                      in-place            
 #       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong          algo   proto  nch
 #        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)        
-           8             2     float     sum      -1  TIME       0   TIME       0          ring      ll    2
-       65536         16384     float     sum      -1  TIME       0   TIME       0          ring      ll    2
+           8             2     float     sum      -1  TIME       0  TIME       0          ring      ll    2
+       65536         16384     float     sum      -1  TIME       0  TIME       0          ring      ll    2
 # Out of bounds values : 0 OK
 # Avg bus bandwidth    : X
 #

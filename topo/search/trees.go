@@ -60,6 +60,16 @@ func (t *Trees) At(channel, rank int) Position {
 	return p
 }
 
+// Twin returns the channel of the other tree that is like the given one within
+// machines.
+func (t *Trees) Twin(channel int) int {
+	if n := len(t.graph.Channels); channel/n%2 == 0 {
+		return channel + n
+	} else {
+		return channel - n
+	}
+}
+
 // NET returns the port that a channel uses between machines.
 func (t *Trees) NET(channel int) int {
 	return t.graph.Channels[channel%len(t.graph.Channels)].In

@@ -63,11 +63,8 @@ func (t *Trees) At(channel, rank int) Position {
 // Twin returns the channel of the other tree that is like the given one within
 // machines.
 func (t *Trees) Twin(channel int) int {
-	if n := len(t.graph.Channels); channel/n%2 == 0 {
-		return channel + n
-	} else {
-		return channel - n
-	}
+	n := len(t.graph.Channels)
+	return channel + n - 2*n*(channel/n%2)
 }
 
 // NET returns the port that a channel uses between machines.

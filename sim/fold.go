@@ -11,7 +11,8 @@ type fold struct {
 // Without places, each entity is a class of its own.
 type classes struct {
 	total, perPlace int
-	place, local    []int32 // the class of each
+	place, local    []int32                    // the class of each
+	like            func(place, local int) int // of a place, to be looked up for one within it: an involution
 	places, locals  members
 }
 
@@ -28,8 +29,11 @@ func membersOf(class []int32) (m members) {
 	return m
 }
 
-func newClasses(place, local []int32, places, locals members) classes {
-	return classes{total: len(place) * len(local), perPlace: len(local), place: place, local: local, places: places, locals: locals}
+func newClasses(place, local []int32, places, locals members, like func(place, local int) int) classes {
+	return classes{
+		total: len(place) * len(local), perPlace: len(local), place: place, local: local, like: like,
+		places: places, locals: locals,
+	}
 }
 
 func (c *classes) count() int {
@@ -49,7 +53,7 @@ func (c *classes) of(entity int) int32 {
 
 // at returns the class of an entity by its place.
 func (c *classes) at(place, local int) int32 {
-	return c.place[place]*int32(len(c.locals.first)) + c.local[local]
+	return c.place[place]*int32(len(c.locals.first)) + c.local[c.like(place, local)]
 }
 
 // first returns the first entity of a class.
@@ -58,7 +62,8 @@ func (c *classes) first(class int) int {
 		return class
 	}
 	n := len(c.locals.first)
-	return int(c.places.first[class/n])*c.perPlace + int(c.locals.first[class%n])
+	place := int(c.places.first[class/n])
+	return place*c.perPlace + c.like(place, int(c.locals.first[class%n]))
 }
 
 // size returns how many entities a class has.

@@ -93,9 +93,9 @@ func findFold(s schedule.Schedule, c *topo.Cluster, p *profile.Profile) *fold {
 	nodes := places[:c.Nodes]
 	pm, nm := membersOf(places), membersOf(nodes)
 	return &fold{
-		workers:     newClasses(nodes, workers, nm, membersOf(workers)),
-		connections: newClasses(nodes, connections, nm, membersOf(connections)),
-		links:       newClasses(places, links, pm, membersOf(links)),
+		workers:     newClasses(nodes, workers, nm, membersOf(workers), r.Like),
+		connections: newClasses(nodes, connections, nm, membersOf(connections), r.Like),
+		links:       newClasses(places, links, pm, membersOf(links), func(_, local int) int { return local }),
 	}
 }
 
@@ -179,11 +179,11 @@ func (y *symmetry) look(e *shape) {
 	}
 	describe := func(number int) localConnection {
 		c := y.schedule.Connection(number)
-		described := localConnection{ref: y.ref(e.node, number, y.connections), passage: own}
+		described := localConnection{ref: y.part(e.node, number, y.connections), passage: own}
 		d := digest(c.Kind).add(uint64(c.Storage)).add(uint64(c.Slots)).add(uint64(len(c.From)))
 		local := len(c.From) > 0
 		end := func(worker int, out bool) {
-			w := y.ref(e.node, worker, y.workers)
+			w := y.part(e.node, worker, y.workers)
 			local = local && w.at == own
 			described.ends = append(described.ends, localEnd{of(worker).port(number, out), w})
 		}
@@ -213,14 +213,14 @@ func (y *symmetry) look(e *shape) {
 	}
 	seen := map[int]bool{}
 	for i := range y.connections {
-		e.connections = append(e.connections, describe(e.node*y.connections+i))
+		e.connections = append(e.connections, describe(e.node*y.connections+y.schedule.Like(e.node, i)))
 	}
 	for i := range y.workers {
-		number := e.node*y.workers + i
+		number := e.node*y.workers + y.schedule.Like(e.node, i)
 		p := of(number)
 		w := localWorker{label: uint64(p.label)}
 		for _, port := range p.ports {
-			c := y.ref(e.node, port.connection, y.connections)
+			c := y.part(e.node, port.connection, y.connections)
 			w.ports = append(w.ports, localPort{port.label, c})
 			if c.at != own && !seen[port.connection] {
 				seen[port.connection] = true
@@ -234,6 +234,13 @@ func (y *symmetry) look(e *shape) {
 // ref names an entity of the given block size by its place as seen from a node.
 func (y *symmetry) ref(node, number, block int) ref {
 	return ref{y.neighbour(node, number/block), int32(number % block)}
+}
+
+// part names a worker or a connection by what it is like.
+func (y *symmetry) part(node, number, block int) ref {
+	r := y.ref(node, number, block)
+	r.local = int32(y.schedule.Like(number/block, int(r.local)))
+	return r
 }
 
 func (y *symmetry) neighbour(node, other int) int32 {

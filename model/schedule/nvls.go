@@ -17,6 +17,7 @@ type NVLS struct {
 	task  Task
 	heads *search.Heads
 	parts []looped // by channel, in loops of a chunk per head
+	mirror
 }
 
 // NewNVLS returns the AllReduce of t with the given heads. The four workers of
@@ -33,6 +34,9 @@ func NewNVLS(t Task, heads *search.Heads) *NVLS {
 	}
 	for _, p := range split(t) {
 		r.parts = append(r.parts, p.loop(int64(heads.Heads()), nvlsChunkOf(t, p, heads.Heads()), grain))
+	}
+	if !r.aggregates() {
+		r.mirror = newMirror(t.Nodes, len(r.parts), heads.Twin, func(a, b int) bool { return r.parts[a].count == r.parts[b].count })
 	}
 	return r
 }

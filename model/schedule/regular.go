@@ -11,6 +11,66 @@ type Regular interface {
 	// part of the schedule is the other's, step by step, but for the places of
 	// elements and with the i-th neighbour of the other for that of the one.
 	Node(node int) (words []int, neighbours []int)
+	// Like returns which worker of a machine is to be compared with the i-th of
+	// others, both counted from the machine's first: the i-th, unless machines are
+	// alike with their channels exchanged. The one like that is again the i-th. The
+	// same holds for connections.
+	Like(node, i int) int
+}
+
+// mirror knows which channels are exchanged on the second half of the machines:
+// those of the two trees of a double tree, of which one is the other's mirror
+// image. There are none if the trees do not carry the same, or are shifted, as
+// over an odd number of machines.
+type mirror struct {
+	nodes int
+	twin  []int // of a channel
+}
+
+func newMirror(nodes, channels int, twin func(int) int, same func(a, b int) bool) (m mirror) {
+	if nodes%2 == 1 {
+		return mirror{}
+	}
+	for ch := range channels {
+		t := twin(ch)
+		if t >= channels || !same(ch, t) {
+			return mirror{}
+		}
+		m.twin = append(m.twin, t)
+	}
+	m.nodes = nodes
+	return m
+}
+
+// exchanged tells whether a machine's channels are.
+func (m *mirror) exchanged(node int) bool { return m.twin != nil && node >= m.nodes/2 }
+
+// channel returns the channel of a machine that is to be compared with one of
+// others.
+func (m *mirror) channel(node, ch int) int {
+	if m.exchanged(node) {
+		return m.twin[ch]
+	}
+	return ch
+}
+
+// like returns the i-th worker or connection in the other channel, where each
+// channel has so many side by side.
+func (m *mirror) like(node, i, each int) int {
+	if !m.exchanged(node) {
+		return i
+	}
+	ch := i / each % len(m.twin)
+	return i + (m.twin[ch]-ch)*each
+}
+
+// see adds to a view which neighbours do not have the same channels exchanged.
+func (m *mirror) see(v *view) {
+	for i, n := range v.neighbours {
+		if m.exchanged(n) != m.exchanged(v.node) {
+			v.words = append(v.words, i)
+		}
+	}
 }
 
 // view describes a machine from within.
@@ -75,6 +135,9 @@ func (r *Ring) Node(node int) (words, neighbours []int) {
 	return v.words, v.neighbours
 }
 
+// Like implements [Regular].
+func (r *Ring) Like(_, i int) int { return i }
+
 // even tells whether all ranks run the same steps.
 func (r *Ring) even() bool {
 	if r.hops() == 1 {
@@ -92,20 +155,26 @@ func (r *Ring) even() bool {
 func (r *Tree) Node(node int) (words, neighbours []int) {
 	v := view{node: node, perNode: r.task.Ranks / r.task.Nodes}
 	for rank := node * v.perNode; rank < (node+1)*v.perNode; rank++ {
-		for ch := range r.parts {
+		for like := range r.parts {
+			ch := r.channel(node, like)
 			v.position(r.trees.At(ch, rank), func(rank int) int { return rank })
 			if up := r.trees.At(ch, rank).Up; up >= 0 { // the root has one worker for both
 				v.words = append(v.words, min(0, r.trees.At(ch, up).Up))
 			}
 		}
 	}
+	r.see(&v)
 	return v.words, v.neighbours
 }
+
+// Like implements [Regular].
+func (r *Tree) Like(node, i int) int { return r.like(node, i, 2) }
 
 // Node implements [Regular].
 func (r *NVLS) Node(node int) (words, neighbours []int) {
 	v := view{node: node, perNode: 1}
-	for ch := range r.parts {
+	for like := range r.parts {
+		ch := r.channel(node, like)
 		p := r.place(ch, node)
 		v.position(p, func(node int) int { return node })
 		if p.Up >= 0 {
@@ -115,5 +184,9 @@ func (r *NVLS) Node(node int) (words, neighbours []int) {
 			v.words = append(v.words, node)
 		}
 	}
+	r.see(&v)
 	return v.words, v.neighbours
 }
+
+// Like implements [Regular].
+func (r *NVLS) Like(node, i int) int { return r.like(node, i, 4) }

@@ -13,6 +13,7 @@ type Tree struct {
 	trees *search.Trees
 	parts []part
 	chunk []int64
+	mirror
 }
 
 // NewTree returns the AllReduce of t on the given trees. The workers of (rank,
@@ -24,6 +25,7 @@ func NewTree(t Task, trees *search.Trees) *Tree {
 	for _, p := range r.parts {
 		r.chunk = append(r.chunk, treeChunk(t, p))
 	}
+	r.mirror = newMirror(t.Nodes, len(r.parts), trees.Twin, func(a, b int) bool { return r.parts[a].count == r.parts[b].count })
 	return r
 }
 

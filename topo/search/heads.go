@@ -52,6 +52,10 @@ func (h *Heads) Of(rank int) int {
 // NET returns the port of a head, or -1 within one machine.
 func (h *Heads) NET(head int) int { return h.heads[head].In }
 
+// Twin returns the channel of the other tree that is like the given one within
+// machines.
+func (h *Heads) Twin(channel int) int { return channel ^ 1 }
+
 // At places a machine in the tree of a channel.
 func (h *Heads) At(channel, node int) Position {
 	return DoubleBtree(channel%2, h.nodes, node)

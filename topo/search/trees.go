@@ -60,6 +60,13 @@ func (t *Trees) At(channel, rank int) Position {
 	return p
 }
 
+// Twin returns the channel of the other tree that is like the given one within
+// machines.
+func (t *Trees) Twin(channel int) int {
+	n := len(t.graph.Channels)
+	return channel + n - 2*n*(channel/n%2)
+}
+
 // NET returns the port that a channel uses between machines.
 func (t *Trees) NET(channel int) int {
 	return t.graph.Channels[channel%len(t.graph.Channels)].In

@@ -209,3 +209,25 @@ func TestFaults(t *testing.T) {
 	_, err := sim.RunWith(w.schedule(t, model.Ring, model.Simple, 1024), w.cluster, profile.ForGPU(90), sim.Options{Faults: []sim.Fault{{Link: "node 7", Rate: 1}}})
 	assert.ErrorContains(t, err, `fault on "node 7": no link in use has that in its name`)
 }
+
+// ECMP tells the channels between two ports apart: they spread over the cables.
+func TestECMPSpreadsChannels(t *testing.T) {
+	machine, err := topo.Open("dgx-h100")
+	require.NoError(t, err)
+	fabric := topo.Fabric{Name: "ecmp", Routing: topo.ECMP, Levels: []topo.Level{{Nodes: 1, Switches: 1, Links: 1}, {Switches: 8, Links: 1}}}
+	c, err := topo.NewCluster(machine, 2, 1, fabric)
+	require.NoError(t, err)
+	s, err := schedule.New(schedule.Task{
+		Algorithm: model.Ring, Protocol: model.Simple, Datatype: model.Float32, Count: 1 << 20, Channels: 16, Ranks: 2, Nodes: 2,
+	}, c, search.All(c))
+	require.NoError(t, err)
+	r, err := sim.Run(s, c, profile.ForGPU(90))
+	require.NoError(t, err)
+	cables := 0
+	for _, l := range r.Loads() {
+		if l.Link >= c.Tiers()[1].First {
+			cables += l.Like
+		}
+	}
+	assert.Greater(t, cables, 16, "of 32, both ways from both leaves")
+}

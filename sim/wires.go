@@ -89,7 +89,8 @@ func (w *wires) lay(class int32, c schedule.Connection, s schedule.Schedule) (pr
 // routeOf returns all links that a connection crosses.
 func routeOf(c *topo.Cluster, s schedule.Schedule, n schedule.Connection) (route []int) {
 	if n.Kind == schedule.PointToPoint {
-		return c.Route(s.Worker(n.From[0]).Rank, s.Worker(n.To[0]).Rank, n.OutNET, n.InNET)
+		from := s.Worker(n.From[0])
+		return c.RouteFlow(from.Rank, s.Worker(n.To[0]).Rank, n.OutNET, n.InNET, flowOf(c, from))
 	}
 	up, down := func(rank int) []int { return c.ToSwitch(rank) }, func(rank int) []int { return c.FromSwitch(rank) }
 	if n.Kind == schedule.Aggregation { // each link carries it once, however many are below
@@ -106,6 +107,16 @@ func routeOf(c *topo.Cluster, s schedule.Schedule, n schedule.Connection) (route
 		route = slices.Compact(route)
 	}
 	return route
+}
+
+// flowOf returns the number of the flow that a worker sends over the network,
+// among those between the same two ports: each channel has queue pairs of its
+// own, which ECMP tells apart.
+func flowOf(c *topo.Cluster, from schedule.Worker) int {
+	if c.Fabric.Routing == topo.Adaptive {
+		return 0
+	}
+	return from.Channel
 }
 
 // use returns the place of a link of the cluster in used.

@@ -30,6 +30,10 @@ type simulation struct {
 	watch                Watcher
 	begins, froms, sends []units.Time // for the watcher: of the steps and items under way
 	wires                *wires
+	changes              []change     // of links' rates
+	starts               []units.Time // of workers, or nil: at once
+	slow                 []float64    // how many times as long workers take, or nil
+	jitter               *Jitter      // or nil
 	overhead             units.Time
 	turn                 units.Time  // from the end of a step to the next
 	ramp                 units.Pace  // of an item's first bytes, beside copying
@@ -187,6 +191,12 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 		out := x.addPorts(described.Out, len(x.ports))
 		x.places[i] = x.merged(w.ports, in, out)
 	}
+	if err := x.straggle(o.Stragglers, ranks); err != nil {
+		return nil, err
+	}
+	if o.Jitter.Deviation > 0 {
+		x.jitter = &o.Jitter
+	}
 	wires := newWires(c, p, f, len(x.connections))
 	ways := map[way]uint16{}
 	for i := range x.connections {
@@ -213,11 +223,12 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 			x.slots = append(x.slots, slot{left: n.from, reader: none})
 		}
 	}
-	if err := wires.slow(o.Faults); err != nil {
+	changes, err := wires.fault(o.Faults)
+	if err != nil {
 		return nil, err
 	}
 	wires.keep()
-	if !o.everyLink {
+	if !o.everyLink && x.jitter == nil { // whose steps may be quicker
 		wires.drop(x)
 	}
 	x.wires = wires
@@ -245,6 +256,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 		room += x.links[i].room
 	}
 	x.flows = make([]flow, room)
+	x.await(changes)
 	return x, nil
 }
 

@@ -44,7 +44,8 @@ type form struct {
 	pace    units.Pace
 	inbound int32 // ports
 	ports   int32 // the list of those that have become one
-	direct  bool  // all data are where they belong when they arrive
+	slow    float64
+	direct  bool // all data are where they belong when they arrive
 }
 
 // runAt finds the run of a worker that begins with the given step.
@@ -78,7 +79,7 @@ const maxPeriod = 8
 // operation returns the operation that a step is.
 func (x *simulation) operation(id int32, s schedule.Step) int32 {
 	w := &x.workers[id]
-	f := form{step: s, pace: x.paces[id], inbound: w.inbound, ports: x.places[id], direct: x.direct(id, s)}
+	f := form{step: s, pace: x.paces[id], inbound: w.inbound, ports: x.places[id], slow: x.slowness(id), direct: x.direct(id, s)}
 	if s.Stride == 0 {
 		f.step.Offset, f.step.End, f.step.Turn, f.step.Blocks = 0, 0, 0, 0
 	} else {
@@ -110,7 +111,7 @@ func (x *simulation) operation(id int32, s schedule.Step) int32 {
 	o.sends = int32(len(x.uses))
 	add(s.Send, w.inbound)
 	o.end = int32(len(x.uses))
-	x.operations = append(x.operations, o)
+	x.operations = append(x.operations, o.slowed(f.slow))
 	x.forms[f] = int32(len(x.operations) - 1)
 	return x.forms[f]
 }

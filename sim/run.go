@@ -15,7 +15,7 @@ func (x *simulation) run() {
 		x.sends = make([]units.Time, len(x.connections))
 	}
 	for i := range x.workers {
-		x.begin(int32(i), 0)
+		x.begin(int32(i), x.start(i))
 		x.able = append(x.able, int32(i))
 	}
 	x.work()
@@ -34,8 +34,10 @@ func (x *simulation) run() {
 			x.tick(^e.ID)
 		case int(e.ID) < len(x.workers):
 			x.load(e.ID)
-		default:
+		case int(e.ID) < len(x.workers)+len(x.connections):
 			x.send(e.ID - int32(len(x.workers)))
+		default:
+			x.change(x.changes[int(e.ID)-len(x.workers)-len(x.connections)])
 		}
 		x.work()
 	}
@@ -111,9 +113,13 @@ func (x *simulation) step(id int32) (ended bool) {
 		}
 		w.tried++
 	}
-	begin := w.ready + o.overhead
-	w.ready = begin + o.copy
-	w.busy += o.copy
+	overhead, copying := o.overhead, o.copy
+	if x.jitter != nil {
+		overhead, copying = x.jitter.step(id, w.next, overhead, copying)
+	}
+	begin := w.ready + overhead
+	w.ready = begin + copying
+	w.busy += copying
 	if x.watch != nil {
 		x.begins[id] = begin
 	}
@@ -257,7 +263,17 @@ func (x *simulation) arrival(n *connection, o *operation) units.Time {
 	if o.passes && n.streams {
 		return 0
 	}
-	return x.ways[n.way].arrival
+	return x.known(n)
+}
+
+// known returns how long it takes until the reader knows of the connection's next
+// item, once that has crossed the links.
+func (x *simulation) known(n *connection) units.Time {
+	t := x.ways[n.way].arrival
+	if x.jitter != nil {
+		t = x.jitter.arrival(n.firstSlot, n.put, t)
+	}
+	return t
 }
 
 // put makes an item available to the readers, which know of it at the given
@@ -304,7 +320,7 @@ func (x *simulation) send(id int32) {
 func (x *simulation) arrive(id int32) {
 	n := &x.connections[id]
 	x.got(id, x.now)
-	x.put(n, id, &x.slots[n.firstSlot+n.put%n.slots], x.now+x.ways[n.way].arrival)
+	x.put(n, id, &x.slots[n.firstSlot+n.put%n.slots], x.now+x.known(n))
 	if n.staged == n.put {
 		return
 	}

@@ -1,10 +1,8 @@
 package sim
 
 import (
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"tutti/model/profile"
 	"tutti/model/schedule"
@@ -22,14 +20,16 @@ type wires struct {
 	index   map[int]int32 // of a class of links, in used
 	routes  [][]crossing  // by connection, over used, without those that never hold anything up
 	all     [][]crossing  // with them
+	merged  []int32       // by used link: the simulation's that it is a part of
 }
 
 // usedLink is a link of the cluster that some connection crosses.
 type usedLink struct {
-	pace  units.Pace
-	link  int   // of the cluster, the first that it stands for
-	size  int32 // links that it stands for
-	users userSet
+	pace   units.Pace
+	link   int   // of the cluster, the first that it stands for
+	size   int32 // links that it stands for
+	users  userSet
+	varies bool // its rate changes: it is neither left out nor made one with others
 }
 
 // userSet stands for a set of connections: how many, and the sum of a
@@ -137,23 +137,6 @@ func (w *wires) use(link int) int32 {
 	return i
 }
 
-// slow takes rate from links. It fails for a fault that is on no link in use.
-func (w *wires) slow(faults []Fault) error {
-	for _, f := range faults {
-		found := false
-		for i := range w.used {
-			u := &w.used[i]
-			if strings.Contains(w.cluster.LinkName(u.link), f.Link) {
-				u.pace, found = units.Pace(float64(u.pace)/f.Rate), true
-			}
-		}
-		if !found {
-			return fmt.Errorf("fault on %q: no link in use has that in its name, as %q has", f.Link, w.cluster.LinkName(w.used[0].link))
-		}
-	}
-	return nil
-}
-
 // keep keeps the whole routes, to tell later what crossed which link.
 func (w *wires) keep() {
 	w.all = make([][]crossing, len(w.routes))
@@ -180,6 +163,9 @@ func (w *wires) drop(x *simulation) {
 	slowest := make([]units.Time, len(w.used)) // c - m*f - rounding
 	for i := range slowest {
 		slowest[i], least[i] = never, math.MaxInt64
+		if w.used[i].varies {
+			slowest[i] = -1
+		}
 	}
 	type item struct {
 		elements int64
@@ -222,21 +208,23 @@ func (w *wires) drop(x *simulation) {
 // each connection's part of the routes.
 func (w *wires) merge(place func(connection int, first, count int32)) (links []link, routes []crossing) {
 	merged := map[userSet]int32{}
-	as := make([]int32, len(w.used))
+	w.merged = make([]int32, len(w.used))
 	for i, u := range w.used {
 		to, known := merged[u.users]
-		if !known {
+		if !known || u.varies {
 			to = int32(len(links))
-			merged[u.users] = to
+			if !u.varies {
+				merged[u.users] = to
+			}
 			links = append(links, link{})
 		}
 		links[to].pace = max(links[to].pace, u.pace)
-		as[i] = to
+		w.merged[i] = to
 	}
 	for id, route := range w.routes {
 		first := int32(len(routes))
 		for _, r := range route {
-			if over := (crossing{as[r.link], r.weight}); !slices.Contains(routes[first:], over) {
+			if over := (crossing{w.merged[r.link], r.weight}); !slices.Contains(routes[first:], over) {
 				routes = append(routes, over)
 			}
 		}

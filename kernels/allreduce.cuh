@@ -5,13 +5,13 @@
 
 // Reduces the ranks' words, in order.
 template <class T, class Op, int count>
-DEVICE void reduce(const Args &a, const u64 (&w)[maxRanks][count], u64 (&result)[count]) {
+DEVICE void reduce(const u64 (&w)[maxRanks][count], u64 (&result)[count]) {
   UNROLLED for (int i = 0; i < count; i++) {
     Reduction<T, Op> sum;
     sum.start(w[0][i]);
     UNROLLED for (int r = 1; r < maxRanks; r++)
       if (r < ranks()) sum.add(w[r][i]);
-    result[i] = sum.finish(a.divisor);
+    result[i] = sum.finish();
   }
 }
 
@@ -35,7 +35,7 @@ template <class T, class Op, class Line> DEVICE void oneshot(const Args &a) {
     UNROLLED for (int r = 0; r < maxRanks; r++)
       if (r == rank())
         UNROLLED for (int j = 0; j < Line::perLane; j++) w[r][j] = own[j];
-    reduce<T, Op>(a, w, result);
+    reduce<T, Op>(w, result);
     post.write(begin + i, result);
   }
 }
@@ -63,7 +63,7 @@ template <class T, class Op, class Line> DEVICE void twoshot(const Args &a) {
     UNROLLED for (int r = 0; r < maxRanks; r++)
       if (r == rank())
         UNROLLED for (int j = 0; j < Line::perLane; j++) w[r][j] = own[j];
-    reduce<T, Op>(a, w, result);
+    reduce<T, Op>(w, result);
     UNROLLED for (int k = 1; k < maxRanks; k++)
       if (k < ranks()) post.send(peer(k), 1, i, result);
     post.write(line, result);

@@ -1,7 +1,7 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # Builds ptx/*.ptx.gz from the sources here. Run it after every change of a source:
 # a test fails until then. clang 19 needs no CUDA toolkit (Debian: clang-19).
-set -eu
+set -euo pipefail
 cd "$(dirname "$0")"
 CLANG=${CLANG:-clang-19}
 digest=$(cat *.cu *.cuh build.sh | sha256sum | cut -d' ' -f1)
@@ -18,8 +18,8 @@ compile() { # NAME SOURCE DEFINITIONS...
 }
 compile common common.cu
 for type in float half bfloat16; do compile nvls_$type nvls.cu -DTYPE=$type; done
-for op in Sum Prod Min Max; do
-	lower=$(echo $op | tr SPM spm)
+for op in Sum Prod Min Max Avg; do
+	lower=$(echo $op | tr SPMA spma)
 	compile float_$lower allreduce.cu -DTYPE=float -DOP=$op
 	compile double_$lower allreduce.cu -DTYPE=double -DOP=$op
 	compile half_$lower allreduce.cu -DTYPE=half -DOP=$op

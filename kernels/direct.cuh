@@ -60,25 +60,34 @@ template <class T, class Op, bool pull> DEVICE void direct(const Args &a) {
   Flags flags(a);
   const u32 step = (a.stripe + a.rounds - 1) / a.rounds;
 
+  // The block's part of a round, as packs of a chunk.
+  u32 begin, end;
+  auto take = [&](u32 round, u32 all) {
+    begin = a.stripeBegin() + round * step;
+    end = lower(lower(begin + step, a.stripeBegin() + a.stripe), all);
+  };
+  auto copy = [&](const Quad *from, Quad *to) {
+    ROLLED for (u32 i = begin + threadIdx.x; i < end; i += unroll * blockDim.x) {
+      Quad v[unroll];
+      UNROLLED for (int u = 0; u < unroll; u++)
+        if (i + u * blockDim.x < end) v[u] = load(from + i + u * blockDim.x);
+      UNROLLED for (int u = 0; u < unroll; u++)
+        if (i + u * blockDim.x < end) store(to + i + u * blockDim.x, v[u]);
+    }
+  };
+
+  // All ranks serve the peer that lies equally far on: the links carry that better
+  // than stores to all at once (365 against 354 GB/s on 4x H200).
   auto scatter = [&](u32 round) {
     ROLLED for (int k = 1; k < ranks(); k++) {
-      const u32 all = a.chunkUnits(peer(k)), begin = a.stripeBegin() + round * step;
-      const u32 end = lower(lower(begin + step, a.stripeBegin() + a.stripe), all);
-      const Quad *from = packs(a.input[rank()]) + a.chunkBegin(peer(k));
-      Quad *to = packs(a.region[peer(k)] + a.inbox) + u64(rank()) * a.capacity;
-      ROLLED for (u32 i = begin + threadIdx.x; i < end; i += unroll * blockDim.x) {
-        Quad v[unroll];
-        UNROLLED for (int u = 0; u < unroll; u++)
-          if (i + u * blockDim.x < end) v[u] = load(from + i + u * blockDim.x);
-        UNROLLED for (int u = 0; u < unroll; u++)
-          if (i + u * blockDim.x < end) store(to + i + u * blockDim.x, v[u]);
-      }
+      take(round, a.chunkUnits(peer(k)));
+      copy(packs(a.input[rank()]) + a.chunkBegin(peer(k)), packs(a.region[peer(k)] + a.inbox) + u64(rank()) * a.capacity);
     }
   };
 
   auto gather = [&](u32 round) {
-    const u32 all = a.chunkUnits(rank()), first = a.chunkBegin(rank()), begin = a.stripeBegin() + round * step;
-    const u32 end = lower(lower(begin + step, a.stripeBegin() + a.stripe), all);
+    take(round, a.chunkUnits(rank()));
+    const u32 first = a.chunkBegin(rank());
     const Quad *scratch = packs(a.region[rank()] + a.inbox);
     ROLLED for (u32 i = begin + threadIdx.x; i < end; i += blockDim.x) {
       Quad v[maxRanks];
@@ -89,10 +98,11 @@ template <class T, class Op, bool pull> DEVICE void direct(const Args &a) {
       x.start(v[0].x), y.start(v[0].y);
       UNROLLED for (int r = 1; r < maxRanks; r++)
         if (r < ranks()) x.add(v[r].x), y.add(v[r].y);
-      const Quad result = {x.finish(a.divisor), y.finish(a.divisor)};
-      UNROLLED for (int k = 0; k < maxRanks; k++)
-        if (k < ranks()) store(packs(a.output[peer(k)]) + first + i, result);
+      const Quad result = {x.finish(), y.finish()};
+      store(packs(a.output[rank()]) + first + i, result);
+      store(packs(a.output[peer(1)]) + first + i, result);
     }
+    ROLLED for (int k = 2; k < ranks(); k++) copy(packs(a.output[rank()]) + first, packs(a.output[peer(k)]) + first);
   };
 
   ROLLED for (u32 round = 0; round < a.rounds; round++) {

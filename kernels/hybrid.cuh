@@ -26,7 +26,7 @@ template <class T, class Op> DEVICE void combine(const Args &a) {
       x.start(v[u][0].x), y.start(v[u][0].y);
       UNROLLED for (int r = 1; r < maxRanks; r++)
         if (r < ranks()) x.add(v[u][r].x), y.add(v[u][r].y);
-      const Quad result = {x.finish(a.divisor), y.finish(a.divisor)};
+      const Quad result = {x.finish(), y.finish()};
       if (i + u * stride < a.units) store(packs(a.output[rank()]) + i + u * stride, result);
     }
   }

@@ -75,7 +75,7 @@ template <class T, class Op> DEVICE void interpret(const Program &p) {
         }
         for (u32 t = 0; t < move.targets; t++)
           UNROLLED for (int u = 0; u < unroll; u++)
-            if (i + u * threads < packCount) store(packs(move.target[t]) + i + u * threads, {x[u].finish(0), y[u].finish(0)});
+            if (i + u * threads < packCount) store(packs(move.target[t]) + i + u * threads, {x[u].finish(), y[u].finish()});
       }
     } else {
       for (u64 i = thread; i < move.bytes / sizeof(T); i += threads) {

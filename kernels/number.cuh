@@ -1,7 +1,7 @@
 // Element types, operations, and reductions of the 8-byte words that all kernels
 // move. Half types are widened to float, reduced, and rounded once at the end.
 #pragma once
-#include "cuda.cuh"
+#include "comm.cuh"
 
 struct half { u16 bits; };
 struct bfloat16 { u16 bits; };
@@ -39,14 +39,21 @@ template <> struct Number<bfloat16> {
   }
 };
 
-// The operations. Of a number and NaN, min and max give the number.
-struct Sum {
+// The operations. Of a number and NaN, min and max give the number. An operation
+// finishes what came of all ranks.
+struct Plain {
+  template <class W> static DEVICE W finish(W a) { return a; }
+};
+struct Sum : Plain {
   template <class W> static DEVICE W of(W a, W b) { return a + b; }
 };
-struct Prod {
+struct Avg : Sum {
+  template <class W> static DEVICE W finish(W a) { return a / ranks(); }
+};
+struct Prod : Plain {
   template <class W> static DEVICE W of(W a, W b) { return a * b; }
 };
-struct Min {
+struct Min : Plain {
   template <class W> static DEVICE W of(W a, W b) { return a < b ? a : b; }
   static DEVICE float of(float a, float b) {
     asm("min.f32 %0, %0, %1;" : "+f"(a) : "f"(b));
@@ -57,7 +64,7 @@ struct Min {
     return a;
   }
 };
-struct Max {
+struct Max : Plain {
   template <class W> static DEVICE W of(W a, W b) { return a > b ? a : b; }
   static DEVICE float of(float a, float b) {
     asm("max.f32 %0, %0, %1;" : "+f"(a) : "f"(b));
@@ -83,13 +90,9 @@ template <class T, class Op> struct Reduction {
     const Elements e(word);
     UNROLLED for (int i = 0; i < count; i++) value[i] = Op::of(value[i], Number<T>::widen(e.of[i]));
   }
-  // divisor is 0, or the number of ranks for an average.
-  DEVICE u64 finish(int divisor) {
+  DEVICE u64 finish() const {
     Elements e(0);
-    UNROLLED for (int i = 0; i < count; i++) {
-      if (divisor) value[i] /= divisor;
-      e.of[i] = Number<T>::narrow(value[i]);
-    }
+    UNROLLED for (int i = 0; i < count; i++) e.of[i] = Number<T>::narrow(Op::finish(value[i]));
     return e.word();
   }
 

@@ -33,14 +33,14 @@ type Row struct {
 	Wrong int64
 }
 
-var header = []string{"series", "gpus", "datatype", "redop", "bytes", "blocks", "threads", "rounds", "lanes", "median_us", "min_us", "max_us", "busbw_GBps", "wrong"}
+var header = []string{"series", "gpus", "datatype", "redop", "bytes", "blocks", "threads", "rounds", "median_us", "min_us", "max_us", "busbw_GBps", "wrong"}
 
 func (r Row) fields() []string {
 	us := func(d time.Duration) string { return strconv.FormatFloat(float64(d)/1e3, 'f', 3, 64) }
 	bus := float64(r.Bytes) / float64(r.Median) * model.AllReduce.BusFactor(r.GPUs)
 	return []string{
 		r.Series, strconv.Itoa(r.GPUs), r.Datatype.String(), r.Redop.String(), strconv.FormatInt(int64(r.Bytes), 10),
-		strconv.Itoa(r.Launch.Blocks), strconv.Itoa(r.Launch.Threads), strconv.Itoa(r.Launch.Rounds), strconv.Itoa(r.Launch.Lanes),
+		strconv.Itoa(r.Launch.Blocks), strconv.Itoa(r.Launch.Threads), strconv.Itoa(r.Launch.Rounds),
 		us(r.Median), us(r.Min), us(r.Max), fmt.Sprintf("%.2f", bus), strconv.FormatInt(r.Wrong, 10),
 	}
 }
@@ -56,7 +56,6 @@ type Bench struct {
 	windows *nccl.Buffers
 	room    int64
 	staging *driver.Host
-	eager   bool
 	begun   bool // the header is written
 	out     *csv.Writer
 	log     io.Writer
@@ -71,8 +70,6 @@ type Options struct {
 	Room units.Bytes
 	// Peer runs NCCL, too.
 	Peer bool
-	// Eager times the hybrid without graphs.
-	Eager bool
 	// Scratch is that of the communicator.
 	Scratch units.Bytes
 	Timeout time.Duration
@@ -80,7 +77,7 @@ type Options struct {
 
 // Open readies the GPUs. Rows go to out as CSV as they come, notes to log.
 func Open(o Options, out, log io.Writer) (b *Bench, err error) {
-	b = &Bench{eager: o.Eager, room: int64(o.Room), out: csv.NewWriter(out), log: log}
+	b = &Bench{room: int64(o.Room), out: csv.NewWriter(out), log: log}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.Close())
@@ -181,15 +178,11 @@ func (b *Bench) Run(c Case, launches []cuda.Launch) ([]Row, error) {
 	}
 	for _, l := range launches {
 		r := Row{Series: l.Algorithm.String(), Launch: l}
-		n := repeats(c.Bytes)
-		if b.eager && l.Algorithm == cuda.Hybrid {
-			r.Series, n.Eager = r.Series+"-eager", true
-		}
 		call := cuda.Call{Input: b.input, Output: b.output, Count: c.count(), Datatype: c.Datatype, Redop: c.Redop}
 		if c.InPlace {
 			call.Output = call.Input
 		}
-		err := b.measure(&r, c, t, call.Input, call.Output, n, func() error {
+		err := b.measure(&r, c, t, call.Input, call.Output, func() error {
 			return b.comm.AllReduce(call, l, b.streams)
 		})
 		if err := keep(r, err); err != nil {
@@ -213,7 +206,7 @@ func (b *Bench) Run(c Case, launches []cuda.Launch) ([]Row, error) {
 		}
 		call := nccl.Call{Collective: model.AllReduce, Input: input, Output: output, Count: c.count(), Datatype: c.Datatype, Redop: c.Redop}
 		r := Row{Series: series}
-		err := b.measure(&r, c, t, input, output, repeats(c.Bytes), func() error { return b.peer.Queue(call, b.streams) })
+		err := b.measure(&r, c, t, input, output, func() error { return b.peer.Queue(call, b.streams) })
 		if err := keep(r, err); err != nil {
 			return rows, err
 		}
@@ -238,7 +231,7 @@ func repeats(bytes units.Bytes) cuda.Repeats {
 }
 
 // measure checks the result of work on every rank, then times it.
-func (b *Bench) measure(r *Row, c Case, t *data, input, output []driver.Pointer, n cuda.Repeats, work func() error) error {
+func (b *Bench) measure(r *Row, c Case, t *data, input, output []driver.Pointer, work func() error) error {
 	r.GPUs, r.Datatype, r.Redop, r.Bytes = len(b.gpus), c.Datatype, c.Redop, c.Bytes
 	if c.InPlace {
 		output = input
@@ -267,7 +260,7 @@ func (b *Bench) measure(r *Row, c Case, t *data, input, output []driver.Pointer,
 		}
 		r.Wrong += wrong
 	}
-	times, err := cuda.Measure(b.streams, n, work)
+	times, err := cuda.Measure(b.streams, repeats(c.Bytes), work)
 	if err == nil {
 		err = b.faults()
 	}

@@ -39,12 +39,10 @@ type Launch struct {
 	// Rounds is how often a block of TwoShotPush alternates between its phases,
 	// and how many pieces Hybrid cuts a chunk into.
 	Rounds int
-	// Lanes are the streams that Hybrid's copies to all peers share.
-	Lanes int
 }
 
 func (l Launch) String() string {
-	return fmt.Sprintf("%v %dx%d/%d/%d", l.Algorithm, l.Blocks, l.Threads, l.Rounds, l.Lanes)
+	return fmt.Sprintf("%v %dx%d/%d", l.Algorithm, l.Blocks, l.Threads, l.Rounds)
 }
 
 // Protocol returns the protocol that the algorithm uses.

@@ -98,9 +98,6 @@ func (c *Comm) args(call Call, rank int) *args {
 	for i, r := range c.ranks {
 		a.region[i], a.input[i], a.output[i] = r.region, call.Input[i], call.Output[i]
 	}
-	if call.Redop == model.Avg {
-		a.divisor = int32(len(c.ranks))
-	}
 	return a
 }
 

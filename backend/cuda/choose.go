@@ -17,14 +17,16 @@ func Choose(ranks int, bytes int64) Launch {
 		return Launch{Algorithm: OneShotLL128, Blocks: blocks(1920, lineBlocks), Threads: 256, Rounds: 1}
 	case sent <= 768*kib:
 		return Launch{Algorithm: OneShotLL128, Blocks: blocks(3840, lineBlocks), Threads: 512, Rounds: 1}
+	case bytes < mib:
+		return Launch{Algorithm: TwoShotLL128, Blocks: blocks(15*kib, lineBlocks), Threads: 512, Rounds: 1}
 	case bytes <= 2*mib:
-		return Launch{Algorithm: TwoShotLL128, Blocks: blocks(15*kib, 70), Threads: 512, Rounds: 1}
-	case bytes <= 8*mib:
+		return Launch{Algorithm: TwoShotLL128, Blocks: blocks(30*kib, lineBlocks), Threads: 512, Rounds: 1}
+	case bytes <= 4*mib:
 		return Launch{Algorithm: TwoShotPush, Blocks: 64, Threads: 1024, Rounds: 1}
-	case bytes <= 16*mib:
-		return Launch{Algorithm: TwoShotPush, Blocks: 64, Threads: 1024, Rounds: 2}
-	case bytes <= 64*mib || ranks > 2 && bytes <= 256*mib:
-		return Launch{Algorithm: TwoShotPush, Blocks: 132, Threads: 1024, Rounds: 1}
+	case bytes <= 32*mib:
+		return Launch{Algorithm: TwoShotPush, Blocks: 64, Threads: 512, Rounds: 1}
+	case bytes <= 256*mib:
+		return Launch{Algorithm: TwoShotPush, Blocks: 132, Threads: 512, Rounds: 1}
 	default:
 		return Launch{Algorithm: Hybrid, Blocks: 132, Threads: 512, Rounds: 2}
 	}

@@ -166,9 +166,6 @@ var moduleNames = map[model.Datatype]string{
 // load makes the kernels of a datatype and operation ready on all ranks. Calls
 // do so by themselves, but not while work is captured or kernels wait for others.
 func (c *Comm) load(d model.Datatype, op model.Redop) ([]*loaded, error) {
-	if op == model.Avg {
-		op = model.Sum // and a division
-	}
 	key := moduleKey{d, op}
 	if m := c.modules[key]; m != nil {
 		return m, nil

@@ -163,8 +163,8 @@ func (h *hybrid) scatter(rank, k int, s *driver.Stream) {
 		peer := (rank + hop) % len(h.ranks)
 		offset, bytes := h.piece(peer, k)
 		h.copy(s, h.slot(peer, rank, k), h.call.Input[rank]+offset, bytes)
-		h.step(rank, hop, s)
 	}
+	h.barrier(rank, s)
 }
 
 // gather copies the k-th piece of the own result to every peer.
@@ -174,16 +174,12 @@ func (h *hybrid) gather(rank, k int, s *driver.Stream) {
 	for hop := 1; hop < len(h.ranks); hop++ {
 		peer := (rank + hop) % len(h.ranks)
 		h.copy(s, h.call.Output[peer]+offset, h.call.Output[rank]+offset, bytes)
-		h.step(rank, hop, s)
 	}
+	h.barrier(rank, s)
 }
 
-// step brings the ranks together after a hop, if it is the last to the peers or
-// the launch wants it.
-func (h *hybrid) step(rank, hop int, s *driver.Stream) {
-	if hop < len(h.ranks)-1 && h.launch.Lanes == 0 {
-		return
-	}
+// barrier brings the ranks together.
+func (h *hybrid) barrier(rank int, s *driver.Stream) {
 	r := h.ranks[rank]
 	a := h.args(h.call, rank)
 	h.do(func() error { return s.Launch(r.common.kernels[barrierKernel], 1, 32, a.pointer()) })

@@ -107,8 +107,9 @@ type allocation struct {
 
 // workerRecord is Worker in kernels/interpret.cuh.
 type workerRecord struct {
-	moves        driver.Pointer
-	count, calls uint32
+	moves driver.Pointer
+	count uint32
+	_     uint32 // calls, which the kernel counts
 }
 
 // alloc takes memory of a rank, set to zero; it is freed by Close.

@@ -48,7 +48,7 @@ type measurement struct {
 	repeats    Repeats
 	work       func() error
 	begin, end []*driver.Event // by stream
-	graphs     []*driver.Graph // by stream, unless eager
+	graphs     []*driver.Graph // by stream, unless calls are queued as they are
 }
 
 func (m *measurement) open() error {

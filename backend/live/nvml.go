@@ -9,10 +9,10 @@ import (
 )
 
 // nvmlPCI is nvmlPciInfo_t.
-type nvmlPCI struct { // the short form is what NCCL writes of far ends
-	legacy                                   [16]byte
-	domain, bus, device, deviceID, subsystem uint32
-	busID                                    [32]byte
+type nvmlPCI struct {
+	legacy [16]byte // what NCCL writes of far ends
+	_      [5]uint32
+	busID  [32]byte
 }
 
 var nvml struct {

@@ -18,18 +18,18 @@ import (
 
 // benchFlags are the flags of tutti bench, as they were given.
 type benchFlags struct {
-	gpus                               int
-	devices                            []int
-	datatypes                          []string
-	op                                 string
-	sizes                              sizeFlags
-	nccl, inPlace, eager, probe, tuned bool
-	ranks                              int
-	only                               []string
-	quiet                              bool
-	scratch                            int
-	maxBlocks                          int
-	timeout, stress                    time.Duration
+	gpus                        int
+	devices                     []int
+	datatypes                   []string
+	op                          string
+	sizes                       sizeFlags
+	nccl, inPlace, probe, tuned bool
+	ranks                       int
+	only                        []string
+	quiet                       bool
+	scratch                     int
+	maxBlocks                   int
+	timeout, stress             time.Duration
 }
 
 func newBench() *cobra.Command {
@@ -55,7 +55,6 @@ medians of CUDA graph replays. Writes CSV.`,
 	flags.BoolVar(&f.probe, "probe", false, "measure what the wires carry instead: the sizes are those of each pair of GPUs")
 	flags.DurationVar(&f.stress, "stress", 0, "run random calls for this time instead, and check every result")
 	flags.BoolVar(&f.tuned, "tuned", false, "only the launch that is chosen for each size")
-	flags.BoolVar(&f.eager, "eager", false, "time the hybrid without CUDA graphs")
 	flags.StringSliceVar(&f.only, "only", nil, "run these algorithms only")
 	flags.IntVar(&f.scratch, "scratch", 512, "MiB of memory for what peers push, of each rank")
 	flags.IntVar(&f.maxBlocks, "max-blocks", 512, "leave out launches of more blocks")
@@ -87,7 +86,7 @@ func (f *benchFlags) run(c *cobra.Command) error {
 	}
 	f.ranks = len(devices)
 	var cases []bench.Case
-	o := bench.Options{GPUs: devices, Peer: f.nccl, Timeout: f.timeout, Eager: f.eager}
+	o := bench.Options{GPUs: devices, Peer: f.nccl, Timeout: f.timeout}
 	for _, name := range f.datatypes {
 		d, err := model.ParseDatatype(name)
 		if err != nil {

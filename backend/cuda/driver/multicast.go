@@ -8,22 +8,22 @@ import (
 // The driver's structs for memory that several GPUs map (cuda.h, 12.1 and later).
 type (
 	multicastProp struct { // CUmulticastObjectProp
-		devices     uint32
-		_           uint32
-		size        uint64
-		handleTypes uint64
-		flags       uint64
+		devices uint32
+		_       uint32
+		size    uint64
+		_       uint64 // handle types: none, all is in one process
+		_       uint64 // flags
 	}
 	location struct { // CUmemLocation
 		kind uint32
 		id   int32
 	}
 	allocationProp struct { // CUmemAllocationProp
-		kind        uint32
-		handleTypes uint32
-		location    location
-		windows     uintptr
-		flags       uint64
+		kind     uint32
+		_        uint32 // handle types
+		location location
+		_        uintptr // of Windows
+		_        uint64  // flags
 	}
 	accessDesc struct { // CUmemAccessDesc
 		location location

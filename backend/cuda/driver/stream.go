@@ -56,7 +56,7 @@ func (s *Stream) Launch(k *Kernel, blocks, threads int, args unsafe.Pointer) err
 type (
 	launchConfig struct {
 		grid, block [3]uint32
-		shared      uint32
+		_           uint32 // shared memory
 		stream      stream
 		attributes  *launchAttribute
 		count       uint32

@@ -74,12 +74,12 @@ func (w *wires) fault(faults []Fault) ([]change, error) {
 	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
 	for _, c := range changes {
 		if c.at > 0 || c.rate == 0 {
-			w.used[c.used].varies = true
+			w.used[c.used].varies = &spell{rate: 1}
 		}
 	}
 	return slices.DeleteFunc(changes, func(c change) bool {
 		u := &w.used[c.used]
-		if u.varies {
+		if u.varies != nil {
 			return false
 		}
 		u.pace = u.pace.Slower(c.rate)
@@ -119,6 +119,29 @@ func (x *simulation) await(changes []change) {
 	}
 }
 
+// spell is a time during which a link keeps its rate, and what was before.
+type spell struct {
+	rate        float64
+	since       units.Time
+	busy, alone units.Time // before: the time that it was busy, and what that takes at its whole rate
+}
+
+// end begins the next spell: alone is what all bytes so far take at the whole rate.
+func (s *spell) end(alone, now units.Time, wanted bool, rate float64) {
+	if s.rate == 0 && wanted {
+		s.busy += now - s.since
+	}
+	*s = spell{rate: rate, since: now, busy: s.until(alone), alone: alone}
+}
+
+// until returns how long the link has been busy, by the bytes so far.
+func (s *spell) until(alone units.Time) units.Time {
+	if s.rate == 0 {
+		return s.busy
+	}
+	return s.busy + units.Time(float64(alone-s.alone)/s.rate)
+}
+
 // change gives a link another rate. What its flows still need takes as much
 // longer as the link is slower.
 func (x *simulation) change(c change) {
@@ -126,6 +149,7 @@ func (x *simulation) change(c change) {
 	l := &x.links[id]
 	l.advance(x.now)
 	l.rest = 0
+	x.wires.used[c.used].varies.end(x.loads()[c.used].Busy, x.now, l.count > 0, c.rate)
 	if l.failed = c.rate == 0; l.failed {
 		return
 	}

@@ -131,4 +131,3 @@ func TestStragglerErrors(t *testing.T) {
 	_, err := sim.RunWith(w.s, w.cluster, profile.ForGPU(90), sim.Options{Stragglers: []sim.Straggler{{Rank: 16}}})
 	assert.EqualError(t, err, "straggler: rank 16: want 0 to 15")
 }
-

@@ -29,7 +29,7 @@ type usedLink struct {
 	link   int   // of the cluster, the first that it stands for
 	size   int32 // links that it stands for
 	users  userSet
-	varies bool // its rate changes: it is neither left out nor made one with others
+	varies *spell // unless nil, its rate changes: it is neither left out nor made one with others
 }
 
 // userSet stands for a set of connections: how many, and the sum of a
@@ -163,7 +163,7 @@ func (w *wires) drop(x *simulation) {
 	slowest := make([]units.Time, len(w.used)) // c - m*f - rounding
 	for i := range slowest {
 		slowest[i], least[i] = never, math.MaxInt64
-		if w.used[i].varies {
+		if w.used[i].varies != nil {
 			slowest[i] = -1
 		}
 	}
@@ -211,9 +211,9 @@ func (w *wires) merge(place func(connection int, first, count int32)) (links []l
 	w.merged = make([]int32, len(w.used))
 	for i, u := range w.used {
 		to, known := merged[u.users]
-		if !known || u.varies {
+		if !known || u.varies != nil {
 			to = int32(len(links))
-			if !u.varies {
+			if u.varies == nil {
 				merged[u.users] = to
 			}
 			links = append(links, link{})

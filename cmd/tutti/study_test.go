@@ -86,7 +86,7 @@ func TestWhatif(t *testing.T) {
 	assert.FileExists(t, "x.png")
 	for args, want := range map[string]string{
 		"":                              "nothing to compare with: want --against FLAG=VALUE,…, or a list of fabrics",
-		"--against speed=2":             `--against speed=2: "speed=2" is no setting: want FLAG=VALUE with one of machine, fabric, nodes, gpus, net-rate, without, oversubscription, routing, profile, algo, proto, channels, fault`,
+		"--against speed=2":             `--against speed=2: "speed=2" is no setting: want FLAG=VALUE with one of machine, fabric, nodes, gpus, net-rate, without, oversubscription, routing, profile, algo, proto, channels, fault, straggler, jitter, seed, seeds`,
 		"--against without=eth0":        "--against without=eth0: --without eth0: the machine has no such NIC: want some of mlx5_0, mlx5_1, mlx5_2, mlx5_3, mlx5_4, mlx5_5, mlx5_6, mlx5_7",
 		"--against oversubscription=no": "--against oversubscription=no: --oversubscription no: want 0.01:1 to 1000:1, such as 2:1",
 	} {
@@ -125,7 +125,13 @@ func TestTrace(t *testing.T) {
 		"trace --out x.png":                        "--out x.png: want a name in .json or .svg",
 		"trace --nodes 64 --size 1G --channels 16": "more than 4194304 steps: want fewer nodes, channels or bytes",
 		"trace --nodes 8 --size 1G -O x.svg":       "steps are too many for a picture: want at most 20000, or --out in .json",
-		"sim --fault link=x":                       `--fault: "link=x": want link=NAME,rate=SHARE with a share above 0 and at most 1`,
+		"sim --fault link=x,rate=2":                `--fault: "link=x,rate=2": want link=NAME,rate=SHARE with a share from 0 to 1`,
+		"sim --fault link=x,rate=1,rate=1":         `--fault: "link=x,rate=1,rate=1": want link=NAME`,
+		"sim --straggler rank=3":                   `--straggler: "rank=3": want rank=N and delay=TIME, such as 50us, or slow=TIMES, from 1 up`,
+		"sim --nodes 1 --straggler rank=8,slow=2":  "--straggler: rank 8: want 0 to 7",
+		"sim --jitter NaN%":                        "--jitter NaN%: want a deviation such as 5%, above 0 and at most 100%",
+		"sim --seeds 3":                            "--seeds without --jitter: nothing varies",
+		"sim --fault link=x":                       `--fault: "link=x": want link=NAME,rate=SHARE with a share from 0 to 1`,
 	} {
 		_, notes, code := tutti(strings.Fields(args)...)
 		assert.Contains(t, notes, want)

@@ -14,9 +14,13 @@ func (x *simulation) run() {
 		x.begins, x.froms = make([]units.Time, len(x.workers)), make([]units.Time, len(x.workers))
 		x.sends = make([]units.Time, len(x.connections))
 	}
-	for i := range x.workers {
-		x.begin(int32(i), x.start(i))
-		x.able = append(x.able, int32(i))
+	if x.order != nil {
+		x.open()
+	} else {
+		for i := range x.workers {
+			x.begin(int32(i), x.start(i))
+			x.able = append(x.able, int32(i))
+		}
 	}
 	x.work()
 	for {
@@ -67,6 +71,9 @@ func (x *simulation) begin(id int32, at units.Time) {
 		if w.next == w.steps {
 			w.state = finished
 			x.finished++
+			if x.order != nil {
+				x.ended(id, at)
+			}
 			return
 		}
 		r := x.runAt(id, w.next)

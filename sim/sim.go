@@ -103,7 +103,14 @@ func RunWith(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options
 	if err != nil {
 		return Result{}, err
 	}
-	x.watch = o.Watch
+	result, err := x.result(o.Watch)
+	result.Of = f.workers.total
+	return result, err
+}
+
+// result runs the simulation.
+func (x *simulation) result(w Watcher) (Result, error) {
+	x.watch = w
 	x.run()
 	if x.finished < len(x.workers) {
 		if err := x.stranded(); err != nil {
@@ -111,11 +118,8 @@ func RunWith(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options
 		}
 		return Result{}, fmt.Errorf("deadlock after %v: %d of %d workers cannot go on", x.last, len(x.workers)-x.finished, len(x.workers))
 	}
-	base := p.Base[task.Algorithm][task.Protocol]
-	result := Result{
-		Time: base + x.last, Base: base, Events: x.events, Workers: len(x.workers), Of: f.workers.total,
-		simulation: x, wires: x.wires,
-	}
+	base := x.calls[0].base
+	result := Result{Time: base + x.last, Base: base, Events: x.events, Workers: len(x.workers), Of: len(x.workers), simulation: x, wires: x.wires}
 	for i := range x.workers {
 		result.Steps += int64(x.workers[i].steps)
 	}

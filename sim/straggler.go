@@ -17,16 +17,16 @@ type Straggler struct {
 }
 
 // straggle keeps who is late or slow. It fails for a rank that is not there.
-func (x *simulation) straggle(stragglers []Straggler, ranks []int32) error {
+func (x *simulation) straggle(stragglers []Straggler, ranks int) error {
 	if len(stragglers) == 0 {
 		return nil
 	}
 	x.starts, x.slow = make([]units.Time, len(x.workers)), make([]float64, len(x.workers))
 	for _, s := range stragglers {
-		if s.Rank < 0 || s.Rank >= x.task.Ranks {
-			return fmt.Errorf("straggler: rank %d: want 0 to %d", s.Rank, x.task.Ranks-1)
+		if s.Rank < 0 || s.Rank >= ranks {
+			return fmt.Errorf("straggler: rank %d: want 0 to %d", s.Rank, ranks-1)
 		}
-		for id, rank := range ranks {
+		for id, rank := range x.ranks {
 			if int(rank) == s.Rank {
 				x.starts[id], x.slow[id] = s.Delay, s.Slow
 			}

@@ -193,8 +193,8 @@ func (w *wires) drop(x *simulation) {
 	for id, route := range w.routes {
 		n := &x.connections[id]
 		for _, r := range route {
-			size := x.size(least[r.link])
-			m, f := units.Time(w.used[r.link].users.count), w.used[r.link].pace.Of(x.moved(n, x.task.Protocol.Wire(size))+1)
+			size := x.calls[0].size(least[r.link])
+			m, f := units.Time(w.used[r.link].users.count), w.used[r.link].pace.Of(x.moved(n, x.calls[0].task.Protocol.Wire(size))+1)
 			slowest[r.link] = min(slowest[r.link], items[id].pace.Of(size)*leastStreams/profile.Streams-1-m*(f+1)-6*m*(m-1))
 		}
 	}

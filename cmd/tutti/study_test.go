@@ -111,6 +111,23 @@ func TestShardErrors(t *testing.T) {
 	}
 }
 
+// A call beside another is told with its time alone.
+func TestTogether(t *testing.T) {
+	out, notes, code := tutti("sim", "--nodes", "2", "--gpus", "2", "--algo", "ring", "--sizes", "4M", "--csv", "--with", "coll=alltoall,bytes=1M,start=10us", "--with", "bytes=1K,after=1")
+	assert.Zero(t, code, notes)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	require.Len(t, lines, 4)
+	assert.Equal(t, "case,call,ranks,coll,algo,proto,channels,size(B),start(us),time(us),alone(us),slower(%),busbw(GB/s)", lines[0])
+	assert.Regexp(t, `^0,1,4,alltoall,p2p,simple,\d+,1048576,10.00,[\d.]+,[\d.]+,\+[\d.]+,`, lines[2])
+	for with, want := range map[string]string{
+		"bytes=1K,after=1": `"1": want a number from 0 to 0`, "coll=allreduce": "want bytes=SIZE, as in bytes=64M", "nodes=3": `"nodes" is unknown, or twice there`,
+	} {
+		_, notes, code := tutti("sim", "--nodes", "1", "--sizes", "1M", "--plot", "none", "--with", with)
+		assert.Equal(t, "tutti: --with "+with+": "+want+"\n", notes)
+		assert.Equal(t, 2, code)
+	}
+}
+
 func TestTrace(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"t.json", "t.svg"} {

@@ -200,17 +200,18 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 		if len(described.From) == 0 {
 			continue
 		}
-		hop, latency := wires.lay(int32(i), described, s)
+		own := &x.calls[x.callOf(x.fold.workers.of(described.From[0]))]
+		hop, latency, stored := wires.lay(int32(i), described, s, own.task.Protocol.Wire(own.size(described.Room)))
 		n := &x.connections[i]
 		n.kind, n.remote, n.slots, n.firstSlot = uint8(described.Kind), hop == profile.HopNET, int32(described.Slots), int32(len(x.slots))
 		n.firstEnd, n.from = int32(len(x.ends)), x.addEnds(described.From)
 		n.to = x.addEnds(described.To)
-		task := x.calls[x.callOf(x.ends[n.firstEnd])].task
+		task := &own.task
 		beside := described.Kind == schedule.PointToPoint && !n.remote
 		n.fetched = described.Storage == schedule.InInput
 		n.direct = described.Storage == schedule.InOutput || beside && !n.fetched && task.Protocol == model.Simple
 		n.streams = beside && described.Storage == schedule.Staged && task.Protocol != model.Simple
-		over := way{arrival: latency + p.Handover[hop][task.Algorithm][task.Protocol], credit: latency}
+		over := way{arrival: latency + stored + p.Handover[hop][task.Algorithm][task.Protocol], credit: latency}
 		if _, known := ways[over]; !known {
 			ways[over] = uint16(len(x.ways))
 			x.ways = append(x.ways, over)

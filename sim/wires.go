@@ -41,8 +41,9 @@ func newWires(c *topo.Cluster, p *profile.Profile, f *fold, connections int) *wi
 }
 
 // lay finds the links of a connection of the schedule, the first of a class, and
-// returns the kind of way that they make and their latency.
-func (w *wires) lay(class int32, c schedule.Connection, s schedule.Schedule) (profile.Hop, units.Time) {
+// returns the kind of way that they make, their latency, and how long switches
+// on it wait for whole packets of items of the given size.
+func (w *wires) lay(class int32, c schedule.Connection, s schedule.Schedule, item units.Bytes) (hop profile.Hop, latency, stored units.Time) {
 	route := routeOf(w.cluster, s, c)
 	way := route // from one writer to one reader
 	switch {
@@ -51,9 +52,10 @@ func (w *wires) lay(class int32, c schedule.Connection, s schedule.Schedule) (pr
 	case c.Kind != schedule.PointToPoint:
 		way = append(w.cluster.ToSwitch(s.Worker(c.From[0]).Rank), w.cluster.FromSwitch(s.Worker(c.To[0]).Rank)...)
 	}
-	hop, latency := profile.HopNVLink, units.Time(0)
+	hop = profile.HopNVLink
 	for _, link := range way {
 		kind, _ := w.cluster.Link(link)
+		stored += w.cluster.Stored(link, item)
 		if stated := w.cluster.Latency(link); stated > 0 {
 			latency += stated
 		} else {
@@ -83,7 +85,7 @@ func (w *wires) lay(class int32, c schedule.Connection, s schedule.Schedule) (pr
 		users.sum += scramble(uint64(class)<<32 | uint64(crossed[at].weight))
 	}
 	w.routes[class] = crossed
-	return hop, latency
+	return hop, latency, stored
 }
 
 // routeOf returns all links that a connection crosses.

@@ -16,6 +16,7 @@ type link struct {
 	load  int32      // flows on the link, each as often as it counts
 	// The link's part of the simulation's flows: a ring, by end.
 	first, room, head, count int32
+	failed                   bool // carries nothing
 	touched                  bool // in this instant: the event is still to be set
 }
 
@@ -34,6 +35,10 @@ type flow struct {
 
 // advance brings the clock up to now.
 func (l *link) advance(now units.Time) {
+	if l.failed {
+		l.asOf = now
+		return
+	}
 	switch passed := now - l.asOf + units.Time(l.rest); l.load {
 	case 0:
 	case 1:
@@ -79,7 +84,7 @@ func (l *link) wrap(at int32) int32 {
 
 // next returns the instant at which the first flow ends, if no other comes.
 func (l *link) next(flows []flow) units.Time {
-	if l.count == 0 {
+	if l.count == 0 || l.failed {
 		return never
 	}
 	return l.asOf + (flows[l.first+l.head].end-l.clock)*units.Time(l.load) - units.Time(l.rest)

@@ -22,23 +22,35 @@ type Load struct {
 // Loads returns what crossed the links, the busiest first. Links that carried
 // nothing are left out.
 func (r Result) Loads() []Load {
-	loads := make([]Load, len(r.wires.used))
-	for i, u := range r.wires.used {
+	loads := r.simulation.loads()
+	for i := range r.wires.used {
+		if u := &r.wires.used[i]; u.varies != nil {
+			loads[i].Busy = u.varies.until(loads[i].Busy)
+		}
+	}
+	loads = slices.DeleteFunc(loads, func(l Load) bool { return l.Bytes == 0 })
+	slices.SortFunc(loads, func(a, b Load) int { return cmp.Or(cmp.Compare(b.Busy, a.Busy), cmp.Compare(a.Link, b.Link)) })
+	return loads
+}
+
+// loads returns what has crossed each of the used links so far, as if none changed
+// its rate.
+func (x *simulation) loads() []Load {
+	loads := make([]Load, len(x.wires.used))
+	for i, u := range x.wires.used {
 		loads[i] = Load{Link: u.link, Like: int(u.size)}
 	}
-	for id, route := range r.wires.all {
-		n := &r.simulation.connections[id]
+	for id, route := range x.wires.all {
+		n := &x.connections[id]
 		for _, c := range route {
 			bytes := units.Bytes(n.bytes) * units.Bytes(c.weight)
 			if n.from > 1 { // what several writers put in crosses once
 				bytes /= units.Bytes(max(1, n.from))
 			}
 			loads[c.link].Bytes += bytes
-			loads[c.link].Busy += r.wires.used[c.link].pace.Of(r.simulation.moved(n, bytes))
+			loads[c.link].Busy += x.wires.used[c.link].pace.Of(x.moved(n, bytes))
 		}
 	}
-	loads = slices.DeleteFunc(loads, func(l Load) bool { return l.Bytes == 0 })
-	slices.SortFunc(loads, func(a, b Load) int { return cmp.Or(cmp.Compare(b.Busy, a.Busy), cmp.Compare(a.Link, b.Link)) })
 	return loads
 }
 

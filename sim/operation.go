@@ -44,7 +44,9 @@ type form struct {
 	pace    units.Pace
 	inbound int32 // ports
 	ports   int32 // the list of those that have become one
-	direct  bool  // all data are where they belong when they arrive
+	call    int32
+	slow    float64
+	direct  bool // all data are where they belong when they arrive
 }
 
 // runAt finds the run of a worker that begins with the given step.
@@ -78,7 +80,8 @@ const maxPeriod = 8
 // operation returns the operation that a step is.
 func (x *simulation) operation(id int32, s schedule.Step) int32 {
 	w := &x.workers[id]
-	f := form{step: s, pace: x.paces[id], inbound: w.inbound, ports: x.places[id], direct: x.direct(id, s)}
+	c := &x.calls[x.callOf(id)]
+	f := form{step: s, pace: x.paces[id], inbound: w.inbound, ports: x.places[id], call: int32(x.callOf(id)), slow: x.slowness(id), direct: x.direct(id, s)}
 	if s.Stride == 0 {
 		f.step.Offset, f.step.End, f.step.Turn, f.step.Blocks = 0, 0, 0, 0
 	} else {
@@ -88,18 +91,18 @@ func (x *simulation) operation(id int32, s schedule.Step) int32 {
 		return o
 	}
 	var o operation
-	size := x.size(s.Total())
-	if o.passes = size == 0 && x.task.Protocol != model.Simple; !o.passes {
-		o.turn, o.overhead = x.turn, x.overhead
+	size := c.size(s.Total())
+	if o.passes = size == 0 && c.task.Protocol != model.Simple; !o.passes {
+		o.turn, o.overhead = c.turn, c.overhead
 	}
 	if keeps := s.Send.Len() == 0 && !s.Input; !keeps || !f.direct {
-		o.copy = f.pace.Of(size)*streams(&s)/profile.Streams + x.ramp.Of(min(size, profile.RampBytes))
+		o.copy = f.pace.Of(size)*streams(&s)/profile.Streams + c.ramp.Of(min(size, profile.RampBytes))
 	}
 	add := func(ports schedule.Ports, first int32) {
 		before := len(x.uses)
 		for i := range ports.All() {
 			_, count := s.Range(i)
-			u := use{x.port(id, first+int32(i)), x.task.Protocol.Wire(x.size(count))}
+			u := use{x.port(id, first+int32(i)), c.task.Protocol.Wire(c.size(count))}
 			if !slices.Contains(x.uses[before:], u) {
 				x.uses = append(x.uses, u)
 			}
@@ -110,7 +113,7 @@ func (x *simulation) operation(id int32, s schedule.Step) int32 {
 	o.sends = int32(len(x.uses))
 	add(s.Send, w.inbound)
 	o.end = int32(len(x.uses))
-	x.operations = append(x.operations, o)
+	x.operations = append(x.operations, o.slowed(f.slow))
 	x.forms[f] = int32(len(x.operations) - 1)
 	return x.forms[f]
 }
@@ -175,9 +178,4 @@ func (x *simulation) port(id, port int32) int32 {
 		return x.portLists[list-1][port]
 	}
 	return port
-}
-
-// size returns the bytes of elements.
-func (x *simulation) size(elements int64) units.Bytes {
-	return units.Bytes(elements) * x.task.Datatype.Size()
 }

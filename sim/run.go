@@ -14,9 +14,13 @@ func (x *simulation) run() {
 		x.begins, x.froms = make([]units.Time, len(x.workers)), make([]units.Time, len(x.workers))
 		x.sends = make([]units.Time, len(x.connections))
 	}
-	for i := range x.workers {
-		x.begin(int32(i), 0)
-		x.able = append(x.able, int32(i))
+	if x.order != nil {
+		x.open()
+	} else {
+		for i := range x.workers {
+			x.begin(int32(i), x.start(i))
+			x.able = append(x.able, int32(i))
+		}
 	}
 	x.work()
 	for {
@@ -34,8 +38,10 @@ func (x *simulation) run() {
 			x.tick(^e.ID)
 		case int(e.ID) < len(x.workers):
 			x.load(e.ID)
-		default:
+		case int(e.ID) < len(x.workers)+len(x.connections):
 			x.send(e.ID - int32(len(x.workers)))
+		default:
+			x.change(x.changes[int(e.ID)-len(x.workers)-len(x.connections)])
 		}
 		x.work()
 	}
@@ -65,6 +71,9 @@ func (x *simulation) begin(id int32, at units.Time) {
 		if w.next == w.steps {
 			w.state = finished
 			x.finished++
+			if x.order != nil {
+				x.ended(id, at)
+			}
 			return
 		}
 		r := x.runAt(id, w.next)
@@ -111,9 +120,13 @@ func (x *simulation) step(id int32) (ended bool) {
 		}
 		w.tried++
 	}
-	begin := w.ready + o.overhead
-	w.ready = begin + o.copy
-	w.busy += o.copy
+	overhead, copying := o.overhead, o.copy
+	if x.jitter != nil {
+		overhead, copying = x.jitter.step(id, w.next, overhead, copying)
+	}
+	begin := w.ready + overhead
+	w.ready = begin + copying
+	w.busy += copying
 	if x.watch != nil {
 		x.begins[id] = begin
 	}
@@ -257,7 +270,17 @@ func (x *simulation) arrival(n *connection, o *operation) units.Time {
 	if o.passes && n.streams {
 		return 0
 	}
-	return x.ways[n.way].arrival
+	return x.known(n)
+}
+
+// known returns how long it takes until the reader knows of the connection's next
+// item, once that has crossed the links.
+func (x *simulation) known(n *connection) units.Time {
+	t := x.ways[n.way].arrival
+	if x.jitter != nil {
+		t = x.jitter.arrival(n.firstSlot, n.put, t)
+	}
+	return t
 }
 
 // put makes an item available to the readers, which know of it at the given
@@ -304,7 +327,7 @@ func (x *simulation) send(id int32) {
 func (x *simulation) arrive(id int32) {
 	n := &x.connections[id]
 	x.got(id, x.now)
-	x.put(n, id, &x.slots[n.firstSlot+n.put%n.slots], x.now+x.ways[n.way].arrival)
+	x.put(n, id, &x.slots[n.firstSlot+n.put%n.slots], x.now+x.known(n))
 	if n.staged == n.put {
 		return
 	}

@@ -35,25 +35,25 @@ import (
 	"tutti/topo"
 )
 
-// Options change how a simulation is done and, but for faults, not what it finds.
+// Options change how a simulation is done and, but for faults, stragglers and
+// jitter, not what it finds.
 type Options struct {
 	// NoSymmetry simulates every worker, even where many do the same.
 	NoSymmetry bool
 	// Watch, unless nil, is told of every step.
 	Watch Watcher
-	// Faults slow links down. With any, every worker is simulated.
-	Faults []Fault
+	// Faults slow links down, Stragglers some ranks, and Jitter varies what takes
+	// how long. With any of them, every worker is simulated.
+	Faults     []Fault
+	Stragglers []Straggler
+	Jitter     Jitter
 
 	everyLink bool // for tests: leave out none, even if it never holds anything up
 }
 
-// Fault is a link that carries less than it should.
-type Fault struct {
-	// Link is a part of the names that [topo.Cluster.LinkName] gives: all links
-	// that have it are slow.
-	Link string
-	// Rate is the share of the link's rate that is left, above 0.
-	Rate float64
+// alike tells whether workers that do the same need be simulated once only.
+func (o Options) alike() bool {
+	return !o.NoSymmetry && o.Watch == nil && len(o.Faults) == 0 && len(o.Stragglers) == 0 && o.Jitter.Deviation == 0
 }
 
 // Watcher follows a simulation. Steps of one worker come in order, those of
@@ -96,23 +96,30 @@ func RunWith(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options
 		return Result{}, fmt.Errorf("a schedule for %d ranks does not run on %d", task.Ranks, c.Ranks())
 	}
 	f := unfolded(s)
-	if !o.NoSymmetry && o.Watch == nil && len(o.Faults) == 0 {
+	if o.alike() {
 		f = findFold(s, c, p)
 	}
 	x, err := newSimulation(s, c, p, f, o)
 	if err != nil {
 		return Result{}, err
 	}
-	x.watch = o.Watch
+	result, err := x.result(o.Watch)
+	result.Of = f.workers.total
+	return result, err
+}
+
+// result runs the simulation.
+func (x *simulation) result(w Watcher) (Result, error) {
+	x.watch = w
 	x.run()
 	if x.finished < len(x.workers) {
+		if err := x.stranded(); err != nil {
+			return Result{}, err
+		}
 		return Result{}, fmt.Errorf("deadlock after %v: %d of %d workers cannot go on", x.last, len(x.workers)-x.finished, len(x.workers))
 	}
-	base := p.Base[task.Algorithm][task.Protocol]
-	result := Result{
-		Time: base + x.last, Base: base, Events: x.events, Workers: len(x.workers), Of: f.workers.total,
-		simulation: x, wires: x.wires,
-	}
+	base := x.calls[0].base
+	result := Result{Time: base + x.last, Base: base, Events: x.events, Workers: len(x.workers), Of: len(x.workers), simulation: x, wires: x.wires}
 	for i := range x.workers {
 		result.Steps += int64(x.workers[i].steps)
 	}
@@ -122,7 +129,7 @@ func RunWith(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options
 // Need estimates the memory that simulating a schedule takes.
 func Need(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options) units.Bytes {
 	f := unfolded(s)
-	if !o.NoSymmetry {
+	if o.alike() {
 		f = findFold(s, c, p)
 	}
 	const perWorker, perConnection, perSlot, perCrossing = 160, 180, 40, 60 // bytes, with what stands beside each

@@ -265,6 +265,7 @@ func (y *symmetry) linkRef(node, link int) ref {
 type passage struct {
 	from, to ref
 	out, in  int
+	flow     int
 }
 
 // passage returns how a connection of an example leaves its machine.
@@ -273,12 +274,12 @@ func (y *symmetry) passage(node int, c schedule.Connection) passage {
 		rank := y.schedule.Worker(worker).Rank
 		return y.ref(node, rank, y.perNode)
 	}
-	return passage{rank(c.From[0]), rank(c.To[0]), c.OutNET, c.InNET}
+	return passage{rank(c.From[0]), rank(c.To[0]), c.OutNET, c.InNET, flowOf(y.cluster, y.schedule.Worker(c.From[0]))}
 }
 
 // cross returns the links of a passage at a node.
 func (y *symmetry) cross(node int, p passage) (links []ref) {
-	for _, link := range y.cluster.Route(y.number(node, p.from, y.perNode), y.number(node, p.to, y.perNode), p.out, p.in) {
+	for _, link := range y.cluster.RouteFlow(y.number(node, p.from, y.perNode), y.number(node, p.to, y.perNode), p.out, p.in, p.flow) {
 		links = append(links, y.linkRef(node, link))
 	}
 	return links

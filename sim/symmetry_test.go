@@ -24,6 +24,7 @@ func TestSymmetryIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fabric := topo.Fabric{
 			Name: "drawn", Routing: rapid.SampledFrom([]topo.Routing{topo.Adaptive, topo.ECMP}).Draw(t, "routing"),
+			Switching: rapid.SampledFrom([]topo.Switching{topo.CutThrough, topo.StoreAndForward}).Draw(t, "switching"),
 			Levels: []topo.Level{
 				{Nodes: rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(t, "nodes of a leaf"), PerRail: rapid.Bool().Draw(t, "rails"), Switches: 1, Links: 1},
 				{Switches: 4, Links: 1, Oversubscription: rapid.SampledFrom([]float64{1, 2, 5}).Draw(t, "oversubscription")},

@@ -1,10 +1,8 @@
 package sim
 
 import (
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"tutti/model/profile"
 	"tutti/model/schedule"
@@ -22,14 +20,16 @@ type wires struct {
 	index   map[int]int32 // of a class of links, in used
 	routes  [][]crossing  // by connection, over used, without those that never hold anything up
 	all     [][]crossing  // with them
+	merged  []int32       // by used link: the simulation's that it is a part of
 }
 
 // usedLink is a link of the cluster that some connection crosses.
 type usedLink struct {
-	pace  units.Pace
-	link  int   // of the cluster, the first that it stands for
-	size  int32 // links that it stands for
-	users userSet
+	pace   units.Pace
+	link   int   // of the cluster, the first that it stands for
+	size   int32 // links that it stands for
+	users  userSet
+	varies *spell // unless nil, its rate changes: it is neither left out nor made one with others
 }
 
 // userSet stands for a set of connections: how many, and the sum of a
@@ -41,8 +41,9 @@ func newWires(c *topo.Cluster, p *profile.Profile, f *fold, connections int) *wi
 }
 
 // lay finds the links of a connection of the schedule, the first of a class, and
-// returns the kind of way that they make and their latency.
-func (w *wires) lay(class int32, c schedule.Connection, s schedule.Schedule) (profile.Hop, units.Time) {
+// returns the kind of way that they make, their latency, and how long switches
+// on it wait for whole packets of items of the given size.
+func (w *wires) lay(class int32, c schedule.Connection, s schedule.Schedule, item units.Bytes) (hop profile.Hop, latency, stored units.Time) {
 	route := routeOf(w.cluster, s, c)
 	way := route // from one writer to one reader
 	switch {
@@ -51,9 +52,10 @@ func (w *wires) lay(class int32, c schedule.Connection, s schedule.Schedule) (pr
 	case c.Kind != schedule.PointToPoint:
 		way = append(w.cluster.ToSwitch(s.Worker(c.From[0]).Rank), w.cluster.FromSwitch(s.Worker(c.To[0]).Rank)...)
 	}
-	hop, latency := profile.HopNVLink, units.Time(0)
+	hop = profile.HopNVLink
 	for _, link := range way {
 		kind, _ := w.cluster.Link(link)
+		stored += w.cluster.Stored(link, item)
 		if stated := w.cluster.Latency(link); stated > 0 {
 			latency += stated
 		} else {
@@ -83,13 +85,14 @@ func (w *wires) lay(class int32, c schedule.Connection, s schedule.Schedule) (pr
 		users.sum += scramble(uint64(class)<<32 | uint64(crossed[at].weight))
 	}
 	w.routes[class] = crossed
-	return hop, latency
+	return hop, latency, stored
 }
 
 // routeOf returns all links that a connection crosses.
 func routeOf(c *topo.Cluster, s schedule.Schedule, n schedule.Connection) (route []int) {
 	if n.Kind == schedule.PointToPoint {
-		return c.Route(s.Worker(n.From[0]).Rank, s.Worker(n.To[0]).Rank, n.OutNET, n.InNET)
+		from := s.Worker(n.From[0])
+		return c.RouteFlow(from.Rank, s.Worker(n.To[0]).Rank, n.OutNET, n.InNET, flowOf(c, from))
 	}
 	up, down := func(rank int) []int { return c.ToSwitch(rank) }, func(rank int) []int { return c.FromSwitch(rank) }
 	if n.Kind == schedule.Aggregation { // each link carries it once, however many are below
@@ -108,6 +111,16 @@ func routeOf(c *topo.Cluster, s schedule.Schedule, n schedule.Connection) (route
 	return route
 }
 
+// flowOf returns the number of the flow that a worker sends over the network,
+// among those between the same two ports: each channel has queue pairs of its
+// own, which ECMP tells apart.
+func flowOf(c *topo.Cluster, from schedule.Worker) int {
+	if c.Fabric.Routing == topo.Adaptive {
+		return 0
+	}
+	return from.Channel
+}
+
 // use returns the place of a link of the cluster in used.
 func (w *wires) use(link int) int32 {
 	class, size := link, int32(1)
@@ -124,23 +137,6 @@ func (w *wires) use(link int) int32 {
 		w.used = append(w.used, usedLink{pace: (rate * units.Rate(w.profile.Efficiency[kind])).Pace(), link: link, size: size})
 	}
 	return i
-}
-
-// slow takes rate from links. It fails for a fault that is on no link in use.
-func (w *wires) slow(faults []Fault) error {
-	for _, f := range faults {
-		found := false
-		for i := range w.used {
-			u := &w.used[i]
-			if strings.Contains(w.cluster.LinkName(u.link), f.Link) {
-				u.pace, found = units.Pace(float64(u.pace)/f.Rate), true
-			}
-		}
-		if !found {
-			return fmt.Errorf("fault on %q: no link in use has that in its name, as %q has", f.Link, w.cluster.LinkName(w.used[0].link))
-		}
-	}
-	return nil
 }
 
 // keep keeps the whole routes, to tell later what crossed which link.
@@ -169,6 +165,9 @@ func (w *wires) drop(x *simulation) {
 	slowest := make([]units.Time, len(w.used)) // c - m*f - rounding
 	for i := range slowest {
 		slowest[i], least[i] = never, math.MaxInt64
+		if w.used[i].varies != nil {
+			slowest[i] = -1
+		}
 	}
 	type item struct {
 		elements int64
@@ -196,8 +195,8 @@ func (w *wires) drop(x *simulation) {
 	for id, route := range w.routes {
 		n := &x.connections[id]
 		for _, r := range route {
-			size := x.size(least[r.link])
-			m, f := units.Time(w.used[r.link].users.count), w.used[r.link].pace.Of(x.moved(n, x.task.Protocol.Wire(size))+1)
+			size := x.calls[0].size(least[r.link])
+			m, f := units.Time(w.used[r.link].users.count), w.used[r.link].pace.Of(x.moved(n, x.calls[0].task.Protocol.Wire(size))+1)
 			slowest[r.link] = min(slowest[r.link], items[id].pace.Of(size)*leastStreams/profile.Streams-1-m*(f+1)-6*m*(m-1))
 		}
 	}
@@ -211,21 +210,23 @@ func (w *wires) drop(x *simulation) {
 // each connection's part of the routes.
 func (w *wires) merge(place func(connection int, first, count int32)) (links []link, routes []crossing) {
 	merged := map[userSet]int32{}
-	as := make([]int32, len(w.used))
+	w.merged = make([]int32, len(w.used))
 	for i, u := range w.used {
 		to, known := merged[u.users]
-		if !known {
+		if !known || u.varies != nil {
 			to = int32(len(links))
-			merged[u.users] = to
+			if u.varies == nil {
+				merged[u.users] = to
+			}
 			links = append(links, link{})
 		}
 		links[to].pace = max(links[to].pace, u.pace)
-		as[i] = to
+		w.merged[i] = to
 	}
 	for id, route := range w.routes {
 		first := int32(len(routes))
 		for _, r := range route {
-			if over := (crossing{as[r.link], r.weight}); !slices.Contains(routes[first:], over) {
+			if over := (crossing{w.merged[r.link], r.weight}); !slices.Contains(routes[first:], over) {
 				routes = append(routes, over)
 			}
 		}

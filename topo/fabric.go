@@ -25,6 +25,8 @@ type Fabric struct {
 	// Levels are those of the switches, from the leaves up: at most [MaxLevels].
 	Levels  []Level
 	Routing Routing
+	// Switching says when switches pass packets on.
+	Switching Switching
 	// Seed varies what ECMP's hash gives.
 	Seed uint64
 }

@@ -254,31 +254,16 @@ func (c *Cluster) LinkName(id int) string {
 	}
 	t := c.tierOf(id)
 	trunk := (id - t.First) / 2
-	lower, upper := "", ""
 	if t.level == 0 {
 		p := port{trunk / len(m.NETs), trunk % len(m.NETs)}
-		lower = c.nodeName(p.node, m.NETs[p.net])
-		upper = fmt.Sprintf("leaf %d", c.group(0, p))
-	} else {
-		below := &c.tiers[t.level-1]
-		group := trunk / t.each
-		above := group/below.Rails*below.Nodes/t.Nodes*t.Rails + group%below.Rails%t.Rails
-		if t.pooled {
-			lower, upper = below.groupName(group), t.groupName(above)
-		} else {
-			ways := t.Parents * t.Parallel
-			child := trunk / ways
-			lower = fmt.Sprintf("%s %d", below.Name, child)
-			upper = fmt.Sprintf("%s %d", t.Name, above*t.Planes+child%below.Planes*t.Parents+trunk%ways/t.Parallel)
-			if t.Parallel > 1 {
-				upper += fmt.Sprintf(" cable %d", trunk%t.Parallel)
-			}
-		}
+		return c.directed(id, [2]string{c.nodeName(p.node, m.NETs[p.net]), fmt.Sprintf("leaf %d", c.group(0, p))})
 	}
-	if id%2 != t.First%2 {
-		lower, upper = upper, lower
+	below, group := &c.tiers[t.level-1], trunk/t.each
+	if t.pooled {
+		return c.directed(id, [2]string{below.groupName(group), t.groupName(t.above(below, group))})
 	}
-	return lower + " > " + upper
+	ways := t.Parents * t.Parallel
+	return c.directed(id, t.cableEnds(below, group, trunk/ways%below.Planes, trunk%ways))
 }
 
 // nodeName names a part of a machine.

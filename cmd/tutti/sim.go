@@ -27,6 +27,7 @@ type simFlags struct {
 	studyFlags
 	workFlags
 	outputFlags
+	togetherFlags
 	shard string
 }
 
@@ -60,6 +61,7 @@ together.`,
   tutti sim --machine my-topology.xml --gpus 4 --sizes 64M,1G --csv
   tutti sim --nodes 16,64 --fabric rail-optimised,fat-tree-2to1 --coll alltoall
   tutti sim --nodes 1,2,4,8,16,32 --algo auto --sizes 1G --plot scaling.svg
+  tutti sim --nodes 4 --algo ring --sizes 256M --with coll=alltoall,bytes=64M,start=100us
   tutti sim --nodes 8,16,32 --shard 3/8 --csv > part3.csv`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
@@ -67,6 +69,7 @@ together.`,
 	f.studyFlags.register(c)
 	f.workFlags.register(c)
 	f.outputFlags.register(c, defaultPlot)
+	f.togetherFlags.register(c)
 	flags := c.Flags()
 	flags.Lookup("nodes").Usage += " (default 1,2,4,8,16; as the fabric says, or 1, if a machine or a fabric is named)"
 	flags.Lookup("algo").Usage += " (default those that NCCL has by ring, tree, nvls, nvlstree, pat, p2p)"
@@ -119,6 +122,13 @@ func (f *simFlags) run(c *cobra.Command) error {
 		for _, note := range notes {
 			fmt.Fprintf(stderr, "left out: %s\n", note)
 		}
+	}
+	beside, err := f.beside(study.Datatype)
+	if err != nil {
+		return err
+	}
+	if len(beside) > 0 {
+		return f.runTogether(c, jobs, beside)
 	}
 	done, failed := f.simulate(c, jobs, stderr)
 	if places != nil {

@@ -4,15 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"tutti/experiments/sweep"
 	"tutti/model"
 	"tutti/model/profile"
-	"tutti/sim"
 	"tutti/topo"
 	"tutti/topo/fabric"
 	"tutti/topo/search"
@@ -23,6 +20,7 @@ import (
 type studyFlags struct {
 	machineFlags
 	changeFlags
+	troubleFlags
 	nodes, channels       []int
 	gpus, root            int
 	fabrics               []string
@@ -32,12 +30,12 @@ type studyFlags struct {
 	algorithms, protocols []string
 	sizes                 sizeFlags
 	noSymmetry            bool
-	faults                []string
 }
 
 func (f *studyFlags) register(c *cobra.Command) {
 	f.machineFlags.register(c)
 	f.changeFlags.register(c)
+	f.troubleFlags.register(c)
 	flags := c.Flags()
 	flags.IntSliceVar(&f.nodes, "nodes", nil, "how many such machines, as in 1,2,4")
 	flags.StringSliceVar(&f.fabrics, "fabric", []string{defaultFabric}, "how they are joined: built-in fabrics (tutti topo fabric) or FILE.yaml")
@@ -52,7 +50,6 @@ func (f *studyFlags) register(c *cobra.Command) {
 	flags.StringVarP(&f.op, "op", "o", model.Sum.String(), "operation: sum, prod, min, max, avg")
 	flags.IntSliceVar(&f.channels, "channels", nil, "numbers of channels (default as NCCL chooses)")
 	flags.BoolVar(&f.noSymmetry, "no-symmetry", false, "simulate every worker, even where many do the same")
-	flags.StringArrayVar(&f.faults, "fault", nil, "a slow link, as in \"link=node 3 NET mlx5_0,rate=0.5\": a part of its name (tutti sim tells names) and the share of its rate that is left")
 	complete(c, "fabric", fabric.Names())
 	complete(c, "profile", profile.Profiles())
 	complete(c, "coll", names(collectives()))
@@ -108,7 +105,7 @@ func (f *studyFlags) clusters(c *cobra.Command, nodes []int) (clusters []*topo.C
 // algorithms those where none is. Its errors are of usage, but for a file that
 // cannot be read.
 func (f *studyFlags) study(c *cobra.Command, nodes []int, algorithms func(model.Collective) []model.Algorithm) (s sweep.Study, err error) {
-	s = sweep.Study{Root: f.root, Channels: f.channels, Options: sim.Options{NoSymmetry: f.noSymmetry}}
+	s = sweep.Study{Root: f.root, Channels: f.channels, Seeds: f.seeds}
 	if s.Collective, err = model.ParseCollective(f.collective); err != nil {
 		return s, usage(fmt.Errorf("--coll: %w", err))
 	}
@@ -145,17 +142,19 @@ func (f *studyFlags) study(c *cobra.Command, nodes []int, algorithms func(model.
 			return s, err
 		}
 	}
-	for _, text := range f.faults {
-		fault, err := parseFault(text)
-		if err != nil {
-			return s, usage(fmt.Errorf("--fault: %w", err))
-		}
-		s.Options.Faults = append(s.Options.Faults, fault)
+	if s.Options, err = f.options(); err != nil {
+		return s, err
 	}
+	s.Options.NoSymmetry = f.noSymmetry
 	if s.Clusters, err = f.clusters(c, nodes); err != nil {
 		return s, err
 	}
 	for _, cluster := range s.Clusters {
+		for _, r := range s.Options.Stragglers {
+			if r.Rank >= cluster.Ranks() {
+				return s, usage(fmt.Errorf("--straggler: rank %d: want 0 to %d", r.Rank, cluster.Ranks()-1))
+			}
+		}
 		if c.Flags().Changed("root") && !s.Collective.Rooted() {
 			return s, usage(fmt.Errorf("--root is for broadcast and reduce: %v has none", s.Collective))
 		}
@@ -185,15 +184,4 @@ func choices[T comparable](words []string, all []T, parse func(string) (T, error
 		}
 	}
 	return list, nil
-}
-
-// parseFault reads link=NAME,rate=SHARE.
-func parseFault(text string) (f sim.Fault, err error) {
-	link, rate, found := strings.Cut(text, ",rate=")
-	name, isLink := strings.CutPrefix(link, "link=")
-	if f.Rate, err = strconv.ParseFloat(rate, 64); !found || !isLink || name == "" || err != nil || !(f.Rate >= 1e-6 && f.Rate <= 1) {
-		return f, fmt.Errorf("%q: want link=NAME,rate=SHARE with a share above 0 and at most 1", text)
-	}
-	f.Link = name
-	return f, nil
 }

@@ -86,7 +86,7 @@ func TestWhatif(t *testing.T) {
 	assert.FileExists(t, "x.png")
 	for args, want := range map[string]string{
 		"":                              "nothing to compare with: want --against FLAG=VALUE,…, or a list of fabrics",
-		"--against speed=2":             `--against speed=2: "speed=2" is no setting: want FLAG=VALUE with one of machine, fabric, nodes, gpus, net-rate, without, oversubscription, routing, profile, algo, proto, channels, fault`,
+		"--against speed=2":             `--against speed=2: "speed=2" is no setting: want FLAG=VALUE with one of machine, fabric, nodes, gpus, net-rate, without, oversubscription, routing, profile, algo, proto, channels, fault, straggler, jitter, seed, seeds`,
 		"--against without=eth0":        "--against without=eth0: --without eth0: the machine has no such NIC: want some of mlx5_0, mlx5_1, mlx5_2, mlx5_3, mlx5_4, mlx5_5, mlx5_6, mlx5_7",
 		"--against oversubscription=no": "--against oversubscription=no: --oversubscription no: want 0.01:1 to 1000:1, such as 2:1",
 	} {
@@ -111,6 +111,23 @@ func TestShardErrors(t *testing.T) {
 	}
 }
 
+// A call beside another is told with its time alone.
+func TestTogether(t *testing.T) {
+	out, notes, code := tutti("sim", "--nodes", "2", "--gpus", "2", "--algo", "ring", "--sizes", "4M", "--csv", "--with", "coll=alltoall,bytes=1M,start=10us", "--with", "bytes=1K,after=1")
+	assert.Zero(t, code, notes)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	require.Len(t, lines, 4)
+	assert.Equal(t, "case,call,ranks,coll,algo,proto,channels,size(B),start(us),time(us),alone(us),slower(%),busbw(GB/s)", lines[0])
+	assert.Regexp(t, `^0,1,4,alltoall,p2p,simple,\d+,1048576,10.00,[\d.]+,[\d.]+,\+[\d.]+,`, lines[2])
+	for with, want := range map[string]string{
+		"bytes=1K,after=1": `"1": want a number from 0 to 0`, "coll=allreduce": "want bytes=SIZE, as in bytes=64M", "nodes=3": `"nodes" is unknown, or twice there`,
+	} {
+		_, notes, code := tutti("sim", "--nodes", "1", "--sizes", "1M", "--plot", "none", "--with", with)
+		assert.Equal(t, "tutti: --with "+with+": "+want+"\n", notes)
+		assert.Equal(t, 2, code)
+	}
+}
+
 func TestTrace(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"t.json", "t.svg"} {
@@ -125,7 +142,13 @@ func TestTrace(t *testing.T) {
 		"trace --out x.png":                        "--out x.png: want a name in .json or .svg",
 		"trace --nodes 64 --size 1G --channels 16": "more than 4194304 steps: want fewer nodes, channels or bytes",
 		"trace --nodes 8 --size 1G -O x.svg":       "steps are too many for a picture: want at most 20000, or --out in .json",
-		"sim --fault link=x":                       `--fault: "link=x": want link=NAME,rate=SHARE with a share above 0 and at most 1`,
+		"sim --fault link=x,rate=2":                `--fault: "link=x,rate=2": want link=NAME,rate=SHARE with a share from 0 to 1`,
+		"sim --fault link=x,rate=1,rate=1":         `--fault: "link=x,rate=1,rate=1": want link=NAME`,
+		"sim --straggler rank=3":                   `--straggler: "rank=3": want rank=N and delay=TIME, such as 50us, or slow=TIMES, from 1 up`,
+		"sim --nodes 1 --straggler rank=8,slow=2":  "--straggler: rank 8: want 0 to 7",
+		"sim --jitter NaN%":                        "--jitter NaN%: want a deviation such as 5%, above 0 and at most 100%",
+		"sim --seeds 3":                            "--seeds without --jitter: nothing varies",
+		"sim --fault link=x":                       `--fault: "link=x": want link=NAME,rate=SHARE with a share from 0 to 1`,
 	} {
 		_, notes, code := tutti(strings.Fields(args)...)
 		assert.Contains(t, notes, want)

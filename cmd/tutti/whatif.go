@@ -33,7 +33,11 @@ type whatifFlags struct {
 var settable = []string{
 	"machine", "fabric", "nodes", "gpus", "net-rate", "without", "oversubscription", "routing",
 	"profile", "algo", "proto", "channels", "fault",
+	"straggler", "jitter", "seed", "seeds",
 }
+
+// parts are the keys that follow in the values of flags that are pairs themselves.
+var parts = map[string][]string{"fault": {"rate", "at"}, "straggler": {"delay", "slow"}}
 
 // whatifNodes is the cluster size when neither the user nor the fabric says one:
 // four leaves of a classic fat tree, so that fabrics differ.
@@ -176,7 +180,7 @@ func assignments(text string) (set []assignment, err error) {
 		switch {
 		case found && slices.Contains(settable, flag):
 			set = append(set, assignment{flag, value})
-		case flag == "rate" && len(set) > 0 && set[len(set)-1].flag == "fault": // link=NAME,rate=SHARE
+		case len(set) > 0 && slices.Contains(parts[set[len(set)-1].flag], flag):
 			set[len(set)-1].value += "," + part
 		case found || len(set) == 0:
 			return nil, fmt.Errorf("%q is no setting: want FLAG=VALUE with one of %s", part, strings.Join(settable, ", "))

@@ -38,6 +38,19 @@ func (r Row) whyFields() []string {
 	}
 }
 
+// spreading names the columns that follow for simulations with several seeds.
+var spreading = []string{"time_min_us", "time_max_us"}
+
+// spreadFields writes these.
+func (r Row) spreadFields() []string {
+	s := r.spread()
+	if s == nil {
+		return make([]string, len(spreading))
+	}
+	us := func(t units.Time) string { return strconv.FormatFloat(t.Microseconds(), 'f', -1, 64) }
+	return []string{us(s.Least), us(s.Greatest)}
+}
+
 // numbered names the columns that follow for parts of a study.
 var numbered = []string{"study", "case", "cases"}
 
@@ -86,6 +99,10 @@ func WriteCSV(w io.Writer, rows []Row) error {
 	if why {
 		columns = slices.Concat(columns, explained)
 	}
+	spread := spreads(rows)
+	if spread {
+		columns = slices.Concat(columns, spreading)
+	}
 	part := slices.ContainsFunc(rows, func(r Row) bool { return r.Case.Of > 0 })
 	if part {
 		columns = slices.Concat(columns, numbered)
@@ -98,6 +115,9 @@ func WriteCSV(w io.Writer, rows []Row) error {
 		}
 		if why {
 			fields = append(fields, r.whyFields()...)
+		}
+		if spread {
+			fields = append(fields, r.spreadFields()...)
 		}
 		if part {
 			fields = append(fields, r.caseFields()...)
@@ -157,6 +177,7 @@ func parse(fields, columns []string) (Row, error) {
 	r.Bytes = units.Bytes(p.int("bytes", fields[10], 0, 1<<62))
 	r.Time = units.FromMicroseconds(p.float("time_us", fields[11], above))
 	var why Why
+	var spread Spread
 	for i := len(header); i < len(columns); i++ {
 		name, text := columns[i], fields[i]
 		if text == "" {
@@ -180,6 +201,10 @@ func parse(fields, columns []string) (Row, error) {
 			why.Workers = p.int(name, text, 0, math.MaxInt)
 		case "workers":
 			why.Of = p.int(name, text, 0, math.MaxInt)
+		case "time_min_us":
+			spread.Least, why.Spread = units.FromMicroseconds(p.float(name, text, above)), &spread
+		case "time_max_us":
+			spread.Greatest, why.Spread = units.FromMicroseconds(p.float(name, text, above)), &spread
 		case "study":
 			r.Case.Study = text
 		case "case":

@@ -96,6 +96,9 @@ func (j jsonRow) row() (Row, error) {
 	if w := j.Why; w != nil {
 		columns = slices.Concat(columns, explained)
 		fields = append(fields, w.Fabric, number(w.Bound), w.Bottleneck, number(w.Share), strconv.Itoa(w.Workers), strconv.Itoa(w.Of))
+		if w.Greatest > 0 {
+			columns, fields = slices.Concat(columns, spreading), append(fields, number(w.Least), number(w.Greatest))
+		}
 	}
 	r, err := parse(fields, columns)
 	r.InPlace, r.Wrong, r.Case = j.InPlace, j.Wrong, Case{j.Study, j.Case, j.Cases}
@@ -110,11 +113,17 @@ type jsonWhy struct {
 	Share      float64 `json:"bottleneck_share"`
 	Workers    int     `json:"workers_simulated"`
 	Of         int     `json:"workers"`
+	Least      float64 `json:"time_min_us,omitempty"`
+	Greatest   float64 `json:"time_max_us,omitempty"`
 }
 
 func (w *Why) json() *jsonWhy {
 	if w == nil {
 		return nil
 	}
-	return &jsonWhy{w.Fabric, w.Bound.Microseconds(), w.Bottleneck, w.Share, w.Workers, w.Of}
+	j := &jsonWhy{Fabric: w.Fabric, Bound: w.Bound.Microseconds(), Bottleneck: w.Bottleneck, Share: w.Share, Workers: w.Workers, Of: w.Of}
+	if w.Spread != nil {
+		j.Least, j.Greatest = w.Spread.Least.Microseconds(), w.Spread.Greatest.Microseconds()
+	}
+	return j
 }

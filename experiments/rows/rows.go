@@ -18,6 +18,8 @@
 package rows
 
 import (
+	"slices"
+
 	"tutti/model"
 	"tutti/model/units"
 )
@@ -71,6 +73,25 @@ type Why struct {
 	// Workers is how many were simulated, each for all that do the same, Of how
 	// many there are.
 	Workers, Of int
+	// Spread is nil where one time is all there is.
+	Spread *Spread
+}
+
+// Spread is that of the times of one case with several seeds, of which the
+// row's time is the median.
+type Spread struct{ Least, Greatest units.Time }
+
+// spread returns it, or nil.
+func (r Row) spread() *Spread {
+	if r.Why == nil {
+		return nil
+	}
+	return r.Why.Spread
+}
+
+// spreads tells whether any row has a spread.
+func spreads(rows []Row) bool {
+	return slices.ContainsFunc(rows, func(r Row) bool { return r.spread() != nil })
 }
 
 // AlgBW returns algorithm bandwidth: bytes over time.

@@ -33,6 +33,10 @@ func WriteTable(w io.Writer, rows []Row) error {
 	if why {
 		columns = append(columns, "of bound", "held up by")
 	}
+	spread := spreads(rows)
+	if spread {
+		columns = append(columns, "min(us)", "max(us)")
+	}
 	t.Header(columns)
 	for _, r := range rows {
 		cells := []string{strconv.Itoa(r.Ranks), strconv.FormatInt(int64(r.Bytes), 10), strconv.FormatInt(r.Count(), 10),
@@ -40,6 +44,9 @@ func WriteTable(w io.Writer, rows []Row) error {
 			fmt.Sprintf("%.2f", r.Time.Microseconds()), fmt.Sprintf("%.2f", float64(r.AlgBW()/units.GBps)), fmt.Sprintf("%.2f", float64(r.BusBW()/units.GBps))}
 		if why {
 			cells = append(cells, r.Why.cells(r.Time)...)
+		}
+		if spread {
+			cells = append(cells, r.spread().cells()...)
 		}
 		if err := t.Append(cells); err != nil {
 			return err
@@ -54,4 +61,12 @@ func (w *Why) cells(time units.Time) []string {
 		return []string{"", ""}
 	}
 	return []string{fmt.Sprintf("%.0f %%", 100*float64(w.Bound)/float64(time)), fmt.Sprintf("%s, %.0f %%", w.Bottleneck, 100*w.Share)}
+}
+
+// cells are what a table has of it.
+func (s *Spread) cells() []string {
+	if s == nil {
+		return []string{"", ""}
+	}
+	return []string{fmt.Sprintf("%.2f", s.Least.Microseconds()), fmt.Sprintf("%.2f", s.Greatest.Microseconds())}
 }

@@ -131,12 +131,12 @@ func Rows(done []Done) []rows.Row {
 // run simulates one case.
 func (j Job) run() (rows.Row, error) {
 	t := j.Task()
-	result, err := sim.RunWith(j.schedule, j.cluster, j.profile, j.options)
+	result, spread, err := j.simulate()
 	if err != nil {
 		return rows.Row{}, fmt.Errorf("%v: %w", j, err)
 	}
 	cause := result.Cause()
-	why := &rows.Why{Bound: sim.Bound(t, j.cluster), Bottleneck: cause.Name, Share: cause.Share, Workers: result.Workers, Of: result.Of}
+	why := &rows.Why{Bound: sim.Bound(t, j.cluster), Bottleneck: cause.Name, Share: cause.Share, Workers: result.Workers, Of: result.Of, Spread: spread}
 	if t.Nodes > 1 {
 		why.Fabric = j.cluster.Fabric.Name
 	}
@@ -145,4 +145,22 @@ func (j Job) run() (rows.Row, error) {
 		Nodes: t.Nodes, Ranks: t.Ranks, Channels: t.Channels, Datatype: t.Datatype, Redop: t.Redop, Bytes: t.Bytes(), Time: result.Time,
 		Why: why,
 	}, nil
+}
+
+// simulate runs the job with each seed, and returns the result of the median time
+// and, of several, the least and greatest time.
+func (j Job) simulate() (median sim.Result, spread *rows.Spread, err error) {
+	var results []sim.Result
+	for i := range max(1, j.seeds) {
+		o := j.options
+		o.Jitter.Seed += uint64(i)
+		r, err := sim.RunWith(j.schedule, j.cluster, j.profile, o)
+		if err != nil || j.seeds < 2 {
+			return r, nil, err
+		}
+		results = append(results, r)
+	}
+	slices.SortStableFunc(results, func(a, b sim.Result) int { return cmp.Compare(a.Time, b.Time) })
+	last := len(results) - 1
+	return results[last/2], &rows.Spread{Least: results[0].Time, Greatest: results[last].Time}, nil
 }

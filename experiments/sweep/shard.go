@@ -50,6 +50,9 @@ func digest(jobs []Job) string {
 			fmt.Fprintf(h, "%+v\n", *j.profile)
 		}
 		fmt.Fprintf(h, "%+v\n", j.Task())
+		if o := j.options; len(o.Faults)+len(o.Stragglers) > 0 || o.Jitter.Deviation > 0 {
+			fmt.Fprintf(h, "%+v %+v %+v %d\n", o.Faults, o.Stragglers, o.Jitter, j.seeds)
+		}
 		last = j
 	}
 	return hex.EncodeToString(h.Sum(nil)[:6])

@@ -41,6 +41,9 @@ type Study struct {
 	// Profile has the constants, or is nil for those of the machine's GPUs.
 	Profile *profile.Profile
 	Options sim.Options
+	// Seeds, above 1, is with how many seeds each case is simulated, from that of
+	// Options.Jitter on.
+	Seeds int
 }
 
 // Place is where in a study a case stands: the indices of its choices.
@@ -56,6 +59,7 @@ type Job struct {
 	schedule schedule.Schedule
 	profile  *profile.Profile
 	options  sim.Options
+	seeds    int
 	work     int64 // steps, about
 }
 
@@ -102,7 +106,7 @@ func (s Study) on(at int, c *topo.Cluster) (jobs []Job, notes []string) {
 						}
 						continue
 					}
-					jobs = append(jobs, Job{place, c, made, constants, s.Options, work(made)})
+					jobs = append(jobs, Job{place, c, made, constants, s.Options, s.Seeds, work(made)})
 				}
 			}
 		}

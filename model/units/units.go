@@ -123,6 +123,22 @@ func (r Rate) Pace() Pace {
 	return Pace(math.Round(float64(Second) / float64(r) * (1 << 32)))
 }
 
+// Slower returns the pace at a share of the rate, above 0.
+func (p Pace) Slower(share float64) Pace { return Pace(float64(p) / share) }
+
+// Rescale returns how long what took t at another pace, not 0, takes at pace p,
+// rounded up to a picosecond. It saturates at the largest Time.
+func (p Pace) Rescale(t Time, other Pace) Time {
+	hi, lo := bits.Mul64(uint64(t), uint64(p))
+	lo, carry := bits.Add64(lo, uint64(other)-1, 0)
+	hi += carry
+	if hi >= uint64(other) {
+		return math.MaxInt64
+	}
+	quotient, _ := bits.Div64(hi, lo, uint64(other))
+	return Time(min(quotient, math.MaxInt64))
+}
+
 // Of returns how long n bytes take at pace p, rounded up to a picosecond. It
 // saturates at the largest Time.
 func (p Pace) Of(n Bytes) Time {

@@ -80,18 +80,19 @@ func YAML(name string) ([]byte, error) {
 
 // file is the YAML document; README.md describes the fields.
 type file struct {
-	About    string  `yaml:"about"`
-	Source   string  `yaml:"source"`
-	Machine  string  `yaml:"machine"`
-	Nodes    *int    `yaml:"nodes"`
-	Domain   *int    `yaml:"nvlink-domain"`
-	Topology string  `yaml:"topology"`
-	Rails    []names `yaml:"rails"`
-	Routing  string  `yaml:"routing"`
-	Seed     uint64  `yaml:"seed"`
-	Leaf     *level  `yaml:"leaf"`
-	Spine    *level  `yaml:"spine"`
-	Core     *level  `yaml:"core"`
+	About     string  `yaml:"about"`
+	Source    string  `yaml:"source"`
+	Machine   string  `yaml:"machine"`
+	Nodes     *int    `yaml:"nodes"`
+	Domain    *int    `yaml:"nvlink-domain"`
+	Topology  string  `yaml:"topology"`
+	Rails     []names `yaml:"rails"`
+	Routing   string  `yaml:"routing"`
+	Switching string  `yaml:"switching"`
+	Seed      uint64  `yaml:"seed"`
+	Leaf      *level  `yaml:"leaf"`
+	Spine     *level  `yaml:"spine"`
+	Core      *level  `yaml:"core"`
 }
 
 type level struct {
@@ -146,6 +147,9 @@ func (s *Spec) build(f *file) error {
 		return err
 	}
 	if s.Fabric.Routing, err = oneOf(s, "routing", f.Routing, topo.Adaptive, topo.ECMP); err != nil {
+		return err
+	}
+	if s.Fabric.Switching, err = oneOf(s, "switching", f.Switching, topo.CutThrough, topo.StoreAndForward); err != nil {
 		return err
 	}
 	t, err := oneOf(s, "topology", f.Topology, railOptimised, fatTree, singleSwitch)

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tutti/model/units"
+	"tutti/sim"
+)
+
+// troubleFlags say what is wrong with a cluster.
+type troubleFlags struct {
+	faults, stragglers []string
+	jitter             string
+	seed               uint64
+	seeds              int
+}
+
+func (f *troubleFlags) register(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringArrayVar(&f.faults, "fault", nil, "a slow or failed link, as in \"link=node 3 NET mlx5_0,rate=0.5,at=100us\": a part of its name (tutti sim tells names), the share of its rate that is left, and from when on (default the start)")
+	flags.StringArrayVar(&f.stragglers, "straggler", nil, "a late or slow rank, as in rank=3,delay=50us or rank=3,slow=1.5: how many times as long its threads take")
+	flags.StringVar(&f.jitter, "jitter", "", "vary what each step costs and how long each item takes to be known, by a normal distribution with this deviation, as in 5%")
+	flags.Uint64Var(&f.seed, "seed", 1, "of --jitter; the same gives the same")
+	flags.IntVar(&f.seeds, "seeds", 1, "simulate --jitter with as many seeds, from --seed on, and print the median, least and greatest time")
+}
+
+// options reads the flags. Its errors are of usage.
+func (f *troubleFlags) options() (o sim.Options, err error) {
+	for _, text := range f.faults {
+		fault, err := parseFault(text)
+		if err != nil {
+			return o, usage(fmt.Errorf("--fault: %w", err))
+		}
+		o.Faults = append(o.Faults, fault)
+	}
+	for _, text := range f.stragglers {
+		s, err := parseStraggler(text)
+		if err != nil {
+			return o, usage(fmt.Errorf("--straggler: %w", err))
+		}
+		o.Stragglers = append(o.Stragglers, s)
+	}
+	if f.jitter != "" {
+		percent, isPercent := strings.CutSuffix(f.jitter, "%")
+		deviation, err := strconv.ParseFloat(percent, 64)
+		if isPercent {
+			deviation /= 100
+		}
+		if err != nil || !(deviation > 0 && deviation <= 1) {
+			return o, usage(fmt.Errorf("--jitter %s: want a deviation such as 5%%, above 0 and at most 100%%", f.jitter))
+		}
+		o.Jitter = sim.Jitter{Deviation: deviation, Seed: f.seed}
+	}
+	switch {
+	case f.seeds < 1 || f.seeds > maxSeeds:
+		return o, usage(fmt.Errorf("--seeds %d: want 1 to %d", f.seeds, maxSeeds))
+	case f.seeds > 1 && f.jitter == "":
+		return o, usage(errors.New("--seeds without --jitter: nothing varies"))
+	}
+	return o, nil
+}
+
+const maxSeeds = 10000
+
+// parseFault reads link=NAME,rate=SHARE,at=TIME.
+func parseFault(text string) (f sim.Fault, err error) {
+	f.Rate = -1
+	err = parsePairs(text, map[string]func(string) error{
+		"link": func(v string) error { f.Link = v; return nil },
+		"rate": func(v string) (err error) { f.Rate, err = strconv.ParseFloat(v, 64); return err },
+		"at":   func(v string) (err error) { f.At, err = units.ParseTime(v); return err },
+	})
+	if err != nil || f.Link == "" || !(f.Rate == 0 || f.Rate >= 1e-6 && f.Rate <= 1) {
+		return f, fmt.Errorf("%q: want link=NAME,rate=SHARE with a share from 0 to 1, and at=TIME, such as 100us, if not from the start", text)
+	}
+	return f, nil
+}
+
+// parseStraggler reads rank=N,delay=TIME,slow=TIMES.
+func parseStraggler(text string) (s sim.Straggler, err error) {
+	s.Rank = -1
+	err = parsePairs(text, map[string]func(string) error{
+		"rank":  func(v string) (err error) { s.Rank, err = strconv.Atoi(v); return err },
+		"delay": func(v string) (err error) { s.Delay, err = units.ParseTime(v); return err },
+		"slow":  func(v string) (err error) { s.Slow, err = strconv.ParseFloat(v, 64); return err },
+	})
+	if err != nil || s.Rank < 0 || s.Delay == 0 && s.Slow == 0 || s.Slow != 0 && !(s.Slow >= 1 && s.Slow <= 1e6) {
+		return s, fmt.Errorf("%q: want rank=N and delay=TIME, such as 50us, or slow=TIMES, from 1 up", text)
+	}
+	return s, nil
+}
+
+// parsePairs reads key=value pairs with commas between, each key once.
+func parsePairs(text string, keys map[string]func(string) error) error {
+	seen := map[string]bool{}
+	for _, pair := range strings.Split(text, ",") {
+		key, value, _ := strings.Cut(pair, "=")
+		set, known := keys[key]
+		if !known || seen[key] {
+			return fmt.Errorf("%q is unknown, or twice there", key)
+		}
+		seen[key] = true
+		if err := set(value); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package sim_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"tutti/model"
+	"tutti/model/profile"
+	"tutti/model/schedule"
+	"tutti/model/units"
+	"tutti/sim"
+	"tutti/topo"
+)
+
+// troubled is a call that tests run with and without trouble.
+type troubled struct {
+	world
+	s    schedule.Schedule
+	calm sim.Result
+}
+
+func newTroubled(t require.TestingT, nodes int, fabric topo.Fabric, a model.Algorithm, size units.Bytes) troubled {
+	machine, err := topo.Open("dgx-h100")
+	require.NoError(t, err)
+	c, err := topo.NewCluster(machine, nodes, 0, fabric)
+	require.NoError(t, err)
+	return newWorldOn(c).troubled(t, a, size)
+}
+
+func (w world) troubled(t require.TestingT, a model.Algorithm, size units.Bytes) troubled {
+	s := w.schedule(t, a, model.Simple, size)
+	calm, err := sim.Run(s, w.cluster, profile.ForGPU(90))
+	require.NoError(t, err)
+	return troubled{w, s, calm}
+}
+
+func (w troubled) with(t require.TestingT, o sim.Options) units.Time {
+	r, err := sim.RunWith(w.s, w.cluster, profile.ForGPU(90), o)
+	require.NoError(t, err)
+	return r.Time
+}
+
+// anomaly is by how much less work may make a call slower, where flows that share
+// links get there in another order: 5 %. Rings have none.
+const anomaly = 1.05
+
+// A link that loses rate does not make a call faster, whenever it does, and the
+// earlier the slower; one that everything has to cross makes it slower in
+// proportion.
+func TestFaults(t *testing.T) {
+	for _, a := range []model.Algorithm{model.Ring, model.Tree, model.NVLSTree} {
+		w := newTroubled(t, 3, topo.RailOptimised, a, 256*units.MiB)
+		before := w.calm.Time
+		last := before
+		for _, f := range []sim.Fault{{Rate: 1}, {Rate: .5, At: before / 2}, {Rate: .5, At: before / 4}, {Rate: .5}, {Rate: .1, At: before / 8}, {Rate: .1}} {
+			f.Link = "node 1 NET mlx5_0"
+			time := w.with(t, sim.Options{Faults: []sim.Fault{f}})
+			if a == model.Ring {
+				require.GreaterOrEqual(t, time, last, "%v", f)
+			}
+			require.Greater(t, float64(time)*anomaly, float64(last), "%v: %v", a, f)
+			last = time
+		}
+		assert.Greater(t, last, 3*before, a.String())
+	}
+}
+
+// The bytes that are left when all ports halve their rate take twice as long.
+func TestFaultEqualsClosedForm(t *testing.T) {
+	w := newTroubled(t, 4, topo.RailOptimised, model.Ring, units.GiB)
+	at := w.calm.Time / 3
+	half := w.with(t, sim.Options{Faults: []sim.Fault{{Link: "NET", Rate: .5, At: at}}})
+	assert.InEpsilon(t, float64(at+2*(w.calm.Time-at)), float64(half), .01)
+}
+
+// Traffic waits while a link is down, and no longer; it goes over the rest of a
+// trunk whose routing is adaptive; and if nothing is left, the error says who
+// waits.
+func TestFailedLinks(t *testing.T) {
+	fabric := topo.Fabric{Name: "leaves of one", Levels: []topo.Level{{Nodes: 1, Switches: 1, Links: 1}, {Switches: 4, Links: 2}}}
+	w := newTroubled(t, 3, fabric, model.Ring, 64*units.MiB)
+	const down, up = 100 * units.Microsecond, 1100 * units.Microsecond
+	flap := w.with(t, sim.Options{Faults: []sim.Fault{{Link: "node 1 NET mlx5_3", At: down}, {Link: "node 1 NET mlx5_3", Rate: 1, At: up}}})
+	assert.Greater(t, flap, w.calm.Time+(up-down)*9/10)
+	assert.LessOrEqual(t, flap, w.calm.Time+up-down)
+
+	cables := w.with(t, sim.Options{Faults: []sim.Fault{{Link: "leaf 0 > spine 3"}}})
+	trunk := w.with(t, sim.Options{Faults: []sim.Fault{{Link: "leaf 0 > spines 0 to 3", Rate: .75}}})
+	assert.Equal(t, trunk, cables)
+	assert.Greater(t, cables, w.calm.Time)
+	assert.Equal(t, w.calm.Time, w.with(t, sim.Options{Faults: []sim.Fault{{Link: "leaf 0 > spine 3", At: units.Second}}}))
+
+	fabric.Routing = topo.ECMP
+	w = newTroubled(t, 3, fabric, model.Ring, 64*units.MiB)
+	_, err := sim.RunWith(w.s, w.cluster, profile.ForGPU(90), sim.Options{Faults: []sim.Fault{{Link: "leaf 0", At: down}}})
+	assert.ErrorContains(t, err, `"node 0 NET mlx5_0 > leaf 0" has failed, and rank 0 channel `)
+	_, err = sim.RunWith(w.s, w.cluster, profile.ForGPU(90), sim.Options{Faults: []sim.Fault{{Link: "node 7", Rate: 1}}})
+	assert.ErrorContains(t, err, `fault on "node 7": no link in use has that in its name`)
+}
+
+// A rank that is late makes a call later by no more than its delay; one that is
+// slow never makes it faster; and small jitter does next to nothing, the same for
+// the same seed.
+func TestStragglersAndJitter(t *testing.T) {
+	plain := newWorld(t, "dgx-h100", 2, 4)
+	rapid.Check(t, func(t *rapid.T) {
+		a := rapid.SampledFrom([]model.Algorithm{model.Ring, model.Tree, model.NVLSTree}).Draw(t, "algorithm")
+		w := plain.troubled(t, a, units.Bytes(rapid.IntRange(1, 1<<18).Draw(t, "elements"))*4)
+		rank, delay := rapid.IntRange(0, w.cluster.Ranks()-1).Draw(t, "rank"), units.Time(rapid.IntRange(0, 1000).Draw(t, "delay"))*units.Microsecond
+		late := w.with(t, sim.Options{Stragglers: []sim.Straggler{{Rank: rank, Delay: delay}}})
+		require.GreaterOrEqual(t, late, max(w.calm.Time, delay))
+		require.LessOrEqual(t, float64(late), float64(w.calm.Time+delay)*anomaly)
+		slow := w.with(t, sim.Options{Stragglers: []sim.Straggler{{Rank: rank, Slow: 3}}})
+		require.Greater(t, float64(slow)*anomaly, float64(w.calm.Time))
+
+		seed := rapid.Uint64().Draw(t, "seed")
+		some := w.with(t, sim.Options{Jitter: sim.Jitter{Deviation: .1, Seed: seed}})
+		require.Equal(t, some, w.with(t, sim.Options{Jitter: sim.Jitter{Deviation: .1, Seed: seed}}))
+		require.NotEqual(t, some, w.with(t, sim.Options{Jitter: sim.Jitter{Deviation: .1, Seed: seed + 1}}))
+		require.GreaterOrEqual(t, some, sim.Bound(w.s.Task(), w.cluster))
+		tiny := w.with(t, sim.Options{Jitter: sim.Jitter{Deviation: 1e-7, Seed: seed}})
+		require.InEpsilon(t, float64(w.calm.Time), float64(tiny), 1e-4)
+	})
+}
+
+func TestStragglerErrors(t *testing.T) {
+	w := newTroubled(t, 2, topo.RailOptimised, model.Ring, 1024)
+	_, err := sim.RunWith(w.s, w.cluster, profile.ForGPU(90), sim.Options{Stragglers: []sim.Straggler{{Rank: 16}}})
+	assert.EqualError(t, err, "straggler: rank 16: want 0 to 15")
+}

@@ -138,7 +138,7 @@ func TestPrograms(t *testing.T) {
 func emulate(t *testing.T, s schedule.Schedule) {
 	task := s.Task()
 	p := &program{schedule: s, task: task}
-	x := &execution{program: *p}
+	x := &execution{Work: Work{Buffers: Buffers{Call: task}}, program: *p}
 	var space []byte
 	alloc := func(bytes int64) driver.Pointer {
 		at := len(space)
@@ -216,5 +216,13 @@ func (e emulated) Write(rank int, side backend.Side, at units.Bytes, data []byte
 func (e emulated) Read(rank int, side backend.Side, at units.Bytes, into []byte) error {
 	p, err := e.part(rank, side, at, len(into))
 	copy(into, e.space[p:])
+	return err
+}
+
+func (e emulated) Repeat(rank int, side backend.Side, pattern []byte) error {
+	p, err := e.part(rank, side, 0, 0)
+	for to := e.space[p:][:e.bytes(rank, side)]; len(to) > 0 && err == nil; {
+		to = to[copy(to, pattern):]
+	}
 	return err
 }

@@ -1,6 +1,6 @@
 // Package hotkernels is AllReduce by tutti's GPU kernels on 4 and 2 H200s, with
 // NCCL by default and with symmetric windows beside it in the same process. Its
-// README says how it was measured; the CSV files are what tutti bench wrote.
+// README says how it was measured; the CSV files are as the tool wrote them.
 package hotkernels
 
 import (

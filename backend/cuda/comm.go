@@ -204,7 +204,7 @@ func (c *Comm) load(d model.Datatype, op model.Redop) ([]*loaded, error) {
 	}
 	modules := make([]*loaded, len(c.ranks))
 	for i := range c.ranks {
-		if modules[i], err = c.loadModule(ptx, i, append(algorithmNames[:Hybrid:Hybrid], combineKernel, interpreterKernel)); err != nil {
+		if modules[i], err = c.loadModule(ptx, i, append(algorithmNames[:Hybrid:Hybrid], combineKernel, interpreterKernels[model.Simple], interpreterKernels[model.LL], interpreterKernels[model.LL128])); err != nil {
 			return nil, err
 		}
 	}

@@ -11,19 +11,18 @@ import (
 	"tutti/model/schedule"
 )
 
-// interpreterKernel runs any schedule, a block for each worker.
-const interpreterKernel = "interpreter"
+// interpreterKernels run any schedule, a block for each worker, by protocol.
+var interpreterKernels = map[model.Protocol]string{
+	model.Simple: "interpreter", model.LL: "interpreter_ll", model.LL128: "interpreter_ll128",
+}
 
 const interpreterThreads = 512
 
 // interpreted prepares a schedule for the interpreter.
 func (b *Backend) interpreted(s schedule.Schedule) (e backend.Execution, err error) {
 	t := s.Task()
-	if t.Protocol != model.Simple {
-		return nil, fmt.Errorf("%w: the CUDA interpreter sends whole items and flags apart, not %v yet: want --proto simple", backend.ErrUnsupported, t.Protocol)
-	}
-	if t.Collective.Reduces() && t.Redop == model.Avg {
-		return nil, fmt.Errorf("%w: the CUDA interpreter has no averages yet", backend.ErrUnsupported)
+	if t.Protocol != model.Simple && !staged(s) {
+		return nil, fmt.Errorf("%w: %v over %v has items outside slots, which lines cannot carry", backend.ErrUnsupported, t.Algorithm, t.Protocol)
 	}
 	if _, known := moduleNames[t.Datatype]; !known {
 		return nil, fmt.Errorf("%w: no kernels for %v", backend.ErrUnsupported, t.Datatype)
@@ -52,6 +51,16 @@ func (b *Backend) interpreted(s schedule.Schedule) (e backend.Execution, err err
 	return x, x.write()
 }
 
+// staged tells whether all connections keep their items in slots.
+func staged(s schedule.Schedule) bool {
+	for c := range s.Connections() {
+		if s.Connection(c).Storage != schedule.Staged {
+			return false
+		}
+	}
+	return true
+}
+
 // execution is a schedule with memory on GPUs.
 type execution struct {
 	Work
@@ -77,7 +86,7 @@ func (x *execution) place(alloc func(rank int, bytes int64) (driver.Pointer, err
 		return err
 	}
 	size := int64(x.task.Datatype.Size())
-	x.memory.elementSize, x.memory.buffers = size, x.sides
+	x.memory = memory{elementSize: size, buffers: x.sides, protocol: x.task.Protocol}
 	// One allocation a rank holds its slots and counters.
 	need := make([]int64, x.task.Ranks)
 	take := func(rank int, bytes int64) driver.Pointer {
@@ -88,7 +97,7 @@ func (x *execution) place(alloc func(rank int, bytes int64) (driver.Pointer, err
 	x.memory.pairs = make([][]pair, x.schedule.Connections())
 	x.eachPair(func(p *pair, c schedule.Connection, writer, reader int) {
 		if c.Storage == schedule.Staged {
-			p.slots = take(reader, int64(c.Slots)*slotBytes(c, size))
+			p.base = take(reader, int64(c.Slots)*x.memory.slotBytes(c))
 		}
 		p.put, p.taken = take(reader, 4), take(writer, 4)
 	})
@@ -100,7 +109,7 @@ func (x *execution) place(alloc func(rank int, bytes int64) (driver.Pointer, err
 		}
 	}
 	x.eachPair(func(p *pair, _ schedule.Connection, writer, reader int) {
-		p.slots += x.shared[reader]
+		p.base += x.shared[reader]
 		p.put += x.shared[reader]
 		p.taken += x.shared[writer]
 	})
@@ -124,24 +133,24 @@ func (x *execution) eachPair(f func(p *pair, c schedule.Connection, writer, read
 
 // write puts the moves and workers into the GPUs' memory.
 func (x *execution) write() error {
-	all, err := x.moves()
+	all, err := x.transfers()
 	if err != nil {
 		return err
 	}
 	x.workers = make([][]workerRecord, x.task.Ranks)
-	for w, moves := range all {
-		if len(moves) == 0 {
+	for w, transfers := range all {
+		if len(transfers) == 0 {
 			continue
 		}
-		rank := x.schedule.Worker(w).Rank
-		p, err := x.Alloc(rank, int64(len(moves))*int64(unsafe.Sizeof(move{})))
+		rank, moves := x.schedule.Worker(w).Rank, encode(x.task, transfers)
+		p, err := x.Alloc(rank, int64(len(moves)))
 		if err != nil {
 			return err
 		}
-		if err := x.comm.ranks[rank].gpu.Put(p, raw(moves)); err != nil {
+		if err := x.GPUs[rank].Put(p, moves); err != nil {
 			return err
 		}
-		x.workers[rank] = append(x.workers[rank], workerRecord{moves: p, count: uint32(len(moves))})
+		x.workers[rank] = append(x.workers[rank], workerRecord{moves: p, count: uint32(len(transfers))})
 	}
 	for rank, workers := range x.workers {
 		p, err := x.Alloc(rank, int64(len(workers))*int64(unsafe.Sizeof(workerRecord{})))
@@ -155,7 +164,7 @@ func (x *execution) write() error {
 		if err := x.comm.ranks[rank].gpu.Put(p, raw(workers)); err != nil {
 			return err
 		}
-		resident, err := x.modules[rank].kernels[interpreterKernel].Resident(interpreterThreads)
+		resident, err := x.modules[rank].kernels[interpreterKernels[x.task.Protocol]].Resident(interpreterThreads)
 		if err != nil {
 			return err
 		}
@@ -164,6 +173,26 @@ func (x *execution) write() error {
 		}
 	}
 	return nil
+}
+
+// encode lays transfers out for the kernel of a call.
+func encode(t schedule.Task, list []transfer) []byte {
+	switch {
+	case t.Protocol != model.Simple:
+		return raw(each(list, (*transfer).inLines))
+	case t.Collective.Reduces() && t.Redop == model.Avg:
+		return raw(each(list, (*transfer).apart))
+	default:
+		return raw(each(list, func(m *transfer) move { return m.apart().move }))
+	}
+}
+
+func each[T any](list []transfer, lay func(*transfer) T) []T {
+	out := make([]T, len(list))
+	for i := range list {
+		out[i] = lay(&list[i])
+	}
+	return out
 }
 
 // raw returns the bytes of structs.
@@ -185,7 +214,7 @@ func (x *execution) queue() error {
 			continue
 		}
 		a := &programArgs{workers: x.table[rank], args: *x.comm.args(Call{Input: none, Output: none, Datatype: x.task.Datatype}, rank)}
-		if err := s.Launch(x.modules[rank].kernels[interpreterKernel], len(x.workers[rank]), interpreterThreads, unsafe.Pointer(a)); err != nil {
+		if err := s.Launch(x.modules[rank].kernels[interpreterKernels[x.task.Protocol]], len(x.workers[rank]), interpreterThreads, unsafe.Pointer(a)); err != nil {
 			return err
 		}
 	}

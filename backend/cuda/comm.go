@@ -133,6 +133,11 @@ func (c *Comm) Abort() error {
 			return err
 		}
 	}
+	for _, r := range c.ranks { // so that it is there before a reset
+		if err := r.aborts.Sync(); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

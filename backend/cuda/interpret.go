@@ -169,7 +169,7 @@ func (x *execution) write() error {
 			return err
 		}
 		if len(workers) > resident {
-			return fmt.Errorf("rank %d has %d workers: its GPU runs %d blocks at once; use fewer channels", rank, len(workers), resident)
+			return fmt.Errorf("%w: rank %d has %d workers: its GPU runs %d blocks at once; use fewer channels", backend.ErrUnsupported, rank, len(workers), resident)
 		}
 	}
 	return nil

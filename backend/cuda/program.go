@@ -220,7 +220,7 @@ func (c *compiler) move(s *schedule.Step, offset, elements int64, recv, send sch
 		}
 	}
 	if n := max(len(t.sources), len(t.targets), t.items()); n > maxPorts {
-		return fmt.Errorf("%d ports: want at most %d", n, maxPorts)
+		return fmt.Errorf("%w: %d ports: want at most %d", backend.ErrUnsupported, n, maxPorts)
 	}
 	c.transfers = append(c.transfers, t)
 	return nil

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"tutti/backend"
@@ -29,9 +31,6 @@ const (
 )
 
 var backendNames = []string{onHost, onCUDA, onNCCL, onSymmetric}
-
-// kernelTimeout is how long a kernel waits for a peer.
-const kernelTimeout = 5 * time.Second
 
 // chosen returns the names of the backends that are asked for. For auto it says
 // what it found.
@@ -76,7 +75,7 @@ func (f *runFlags) open(names []string, largest units.Bytes) (list []backend.Bac
 		case onCUDA:
 			// What peers push lies in the scratch memory, a slot for each rank.
 			scratch := int64(largest + units.MiB)
-			list = append(list, cuda.NewBackend(gpus, cuda.Options{Scratch: scratch, Timeout: kernelTimeout}))
+			list = append(list, cuda.NewBackend(gpus, cuda.Options{Scratch: scratch, Timeout: f.patience}))
 		default:
 			b, err := nccl.NewBackend(gpus, name == onSymmetric)
 			if err != nil {
@@ -113,7 +112,7 @@ func openGPUs(devices []int) (gpus []*driver.GPU, err error) {
 
 // suit fills in what a backend itself decides of a call on so many ranks. On GPUs
 // auto is the quickest kernel that was measured and, for other algorithms, Simple;
-// NCCL goes its own way, which tuning guesses.
+// NCCL goes its own way, which its variables tell and else tuning guesses.
 func suit(name string, t schedule.Task, size units.Bytes, ranks int) schedule.Task {
 	switch name {
 	case onCUDA:
@@ -130,8 +129,19 @@ func suit(name string, t schedule.Task, size units.Bytes, ranks int) schedule.Ta
 		}
 	case onNCCL, onSymmetric:
 		t.Algorithm, t.Protocol, t.Channels = sweep.Auto, sweep.Auto, 0
+		if a, p, told := ncclTold(); told {
+			t.Algorithm, t.Protocol = a, p
+		}
 	}
 	return t
+}
+
+// ncclTold returns the algorithm and protocol that NCCL was told to take, if it was
+// told one of each.
+func ncclTold() (model.Algorithm, model.Protocol, bool) {
+	a, noAlgorithm := model.ParseAlgorithm(strings.ToLower(os.Getenv("NCCL_ALGO")))
+	p, noProtocol := model.ParseProtocol(strings.ToLower(os.Getenv("NCCL_PROTO")))
+	return a, p, noAlgorithm == nil && noProtocol == nil
 }
 
 // examine does what only the GPUs' own kernels are asked, in the place of
@@ -151,7 +161,7 @@ func (f *runFlags) examine(ctx context.Context, trials []trial, to, notes io.Wri
 	if ranks > len(gpus) {
 		return usage(fmt.Errorf("%d ranks on %d GPUs: want one each (--gpus %d)", ranks, len(gpus), len(gpus)))
 	}
-	b := cuda.NewBackend(gpus[:ranks], cuda.Options{Scratch: int64(slices.Max(sizes) + units.MiB), Timeout: kernelTimeout})
+	b := cuda.NewBackend(gpus[:ranks], cuda.Options{Scratch: int64(slices.Max(sizes) + units.MiB), Timeout: f.patience})
 	switch {
 	case f.probe:
 		err = bench.Probe(b, sizes, to)

@@ -45,7 +45,7 @@ type runFlags struct {
 	memory, csv, json, quiet  bool
 	devices                   []int
 	probe, sweep              bool
-	stress                    time.Duration
+	stress, patience          time.Duration
 }
 
 func newRun() *cobra.Command {
@@ -66,7 +66,7 @@ The cuda backend runs on the GPUs of this host: AllReduce by one shot or two by
 kernels of their own (nch counts their blocks), other schedules by an interpreter.
 The nccl backend calls NCCL on the same GPUs, and nccl-symmetric does with symmetric
 windows; NCCL does not tell which algorithm it takes, so --csv and --json name what
-tuning guesses. Their times are medians of replayed CUDA graphs with -n calls each,
+NCCL_ALGO and NCCL_PROTO say or, without these, what tuning guesses. Their times are medians of replayed CUDA graphs with -n calls each,
 on the slowest rank. With several backends each line ends with its time over that
 of the first.`,
 		Example: `  tutti run
@@ -100,6 +100,7 @@ of the first.`,
 	flags.BoolVar(&f.probe, "probe", false, "instead measure what the wires between the GPUs carry, by size sent to each peer; writes CSV")
 	flags.BoolVar(&f.sweep, "sweep", false, "instead measure AllReduce with every kernel, blocks and threads that are worth trying; writes CSV")
 	flags.DurationVar(&f.stress, "stress", 0, "instead run random calls on the GPUs for this time, as in 1m, and check every result")
+	flags.DurationVar(&f.patience, "kernel-timeout", 5*time.Second, "how long a kernel on a GPU waits for a peer before it gives up")
 	flags.BoolVar(&f.memory, "memory", false, "also print the rate at which the largest size used memory, beside that of a plain copy-and-add")
 	flags.BoolVar(&f.csv, "csv", false, "write CSV instead of the table")
 	flags.BoolVar(&f.json, "json", false, "write JSON instead of the table")
@@ -197,6 +198,8 @@ func (f *runFlags) checkNumbers(c *cobra.Command) error {
 		return fmt.Errorf("-c %d: want 0 or 1", f.check)
 	case f.timeout < 0:
 		return fmt.Errorf("-T %d: want a number of seconds, or 0 for no limit", f.timeout)
+	case f.patience <= 0:
+		return fmt.Errorf("--kernel-timeout %v: want more than 0", f.patience)
 	case f.channels < 0 || f.channels > search.MaxChannels:
 		return fmt.Errorf("--channels %d: want 1 to %d, or 0 for NCCL's choice", f.channels, search.MaxChannels)
 	}

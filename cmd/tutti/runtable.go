@@ -82,7 +82,7 @@ func (w *runTable) row(backend string, t schedule.Task, forms [2]*rows.Row, firs
 		}
 		w.printf("  %s  %s  %s  %6s", fit(r.Time.Microseconds(), 7), fit(float64(r.AlgBW()/units.GBps), 6), fit(float64(r.BusBW()/units.GBps), 6), wrong)
 	}
-	if strings.HasPrefix(backend, onNCCL) { // it does not tell
+	if _, _, told := ncclTold(); strings.HasPrefix(backend, onNCCL) && !told { // it does not tell
 		w.printf("  %12s  %6s  %3s", "-", "-", "-")
 	} else {
 		w.printf("  %12v  %6v  %3d", t.Algorithm, t.Protocol, t.Channels)

@@ -103,12 +103,15 @@ func (p *program) transfers() ([][]transfer, error) {
 			}
 		}
 	}
-	last := finishes(s)
+	var last [][]bool
+	if p.task.Collective.Reduces() && p.task.Redop == model.Avg {
+		last = finishes(s)
+	}
 	all := make([][]transfer, s.Workers())
 	for w := range s.Workers() {
 		c := compiler{program: p, number: w, worker: s.Worker(w), received: map[int]uint32{}, sent: map[int]uint32{}}
 		for i := range c.worker.Steps {
-			c.finish = last[w][i]
+			c.finish = last != nil && last[w][i]
 			if err := c.step(s.Step(w, i)); err != nil {
 				return nil, fmt.Errorf("worker %d, step %d: %w", w, i, err)
 			}

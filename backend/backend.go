@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"errors"
 
 	"tutti/model/schedule"
 	"tutti/model/units"
@@ -13,9 +14,14 @@ type Backend interface {
 	Name() string
 	// Prepare gives every rank of a schedule its memory and makes all ready to
 	// run. It fails for what the backend cannot run, or has no memory for; the
-	// schedule must be one that [schedule.Verify] passes.
+	// schedule must be one that [schedule.Verify] passes. [ErrUnsupported] says that
+	// the backend has no way to run such a call at all.
 	Prepare(s schedule.Schedule) (Execution, error)
 }
+
+// ErrUnsupported says that a backend lacks a protocol, datatype or operation: what
+// is asked of it may be right, and another backend may have it.
+var ErrUnsupported = errors.New("not supported")
 
 // Execution is a schedule with memory. Write and Read may be called for several
 // ranks at once, but not while it runs.
@@ -30,6 +36,12 @@ type Execution interface {
 	Run(ctx context.Context, times int) (units.Time, error)
 	// Close frees the memory.
 	Close() error
+}
+
+// Repeater is an [Execution] that can fill a buffer with a pattern, over and over,
+// sooner than by Write.
+type Repeater interface {
+	Repeat(rank int, side Side, pattern []byte) error
 }
 
 // Side names one of a rank's two buffers.

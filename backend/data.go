@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"errors"
 	"math"
 
 	"tutti/backend/number"
@@ -130,6 +131,12 @@ func (d *Data) Fill(e Execution) error {
 	}
 	size := int64(d.task.Datatype.Size())
 	return parallel(d.task.Ranks, func(_, rank int) error {
+		if in := d.task.Input(rank); in.Blocks == 1 {
+			if r, ok := e.(Repeater); ok {
+				from := d.at(rank, in.First) * size
+				return errors.Join(r.Repeat(rank, Output, marks), r.Repeat(rank, Input, d.table[from:from+period*size]))
+			}
+		}
 		err := blocks(d.task.Output(rank), size, func(at, _, count int64) error {
 			return e.Write(rank, Output, units.Bytes(at*size), marks[:count*size])
 		})

@@ -90,9 +90,10 @@ template <class T, class Op> struct Reduction {
     const Elements e(word);
     UNROLLED for (int i = 0; i < count; i++) value[i] = Op::of(value[i], Number<T>::widen(e.of[i]));
   }
-  DEVICE u64 finish() const {
+  // The result; last unless other ranks' words are still to be added to it.
+  DEVICE u64 finish(bool last = true) const {
     Elements e(0);
-    UNROLLED for (int i = 0; i < count; i++) e.of[i] = Number<T>::narrow(Op::finish(value[i]));
+    UNROLLED for (int i = 0; i < count; i++) e.of[i] = Number<T>::narrow(last ? Op::finish(value[i]) : value[i]);
     return e.word();
   }
 

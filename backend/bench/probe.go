@@ -2,29 +2,46 @@ package bench
 
 import (
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
+	"tutti/backend"
 	"tutti/backend/cuda"
+	"tutti/model"
+	"tutti/model/schedule"
 	"tutti/model/units"
 )
 
 // Probe measures what the wires between the GPUs carry, by engine, and how long
 // a flag takes, and writes CSV. Each size is what one GPU sends to each peer.
-func (b *Bench) Probe(to io.Writer, sizes []units.Bytes) error {
+func Probe(b *cuda.Backend, sizes []units.Bytes, to io.Writer) (err error) {
+	comm, streams, err := b.Comm()
+	if err != nil {
+		return err
+	}
+	n := comm.Ranks()
+	buffers := cuda.Buffers{GPUs: b.GPUs(), Call: schedule.Task{
+		Collective: model.AllReduce, Datatype: model.Int8, Count: int64(slices.Max(sizes)) * int64(n), Ranks: n, Nodes: 1,
+	}}
+	defer func() { err = errors.Join(err, buffers.Close()) }()
+	if err := buffers.Place(buffers.Alloc); err != nil {
+		return err
+	}
+	call := cuda.Call{Input: buffers.Side(backend.Input), Output: buffers.Side(backend.Output)}
 	out := csv.NewWriter(to)
 	_ = out.Write([]string{"what", "gpus", "peers", "bytes_per_peer", "blocks", "threads", "lanes", "pull", "eager", "GBps_or_us"}) // an error is kept for Flush
-	n := len(b.gpus)
 	for peer := 1; peer < n; peer++ {
-		t, err := b.comm.ProbeFlags(peer, b.streams)
+		t, err := comm.ProbeFlags(peer, streams)
 		if err != nil {
 			return err
 		}
 		_ = out.Write([]string{"flag_us", strconv.Itoa(n), strconv.Itoa(peer), "4", "1", "1", "0", "false", "false", fmt.Sprintf("%.3f", float64(t)/1e3)})
 	}
-	for _, t := range traffic(n, sizes, b.room) {
-		rate, err := b.comm.Probe(t, cuda.Call{Input: b.input, Output: b.output}, b.streams)
+	for _, t := range traffic(n, sizes) {
+		rate, err := comm.Probe(t, call, streams)
 		if err != nil {
 			return err
 		}
@@ -38,11 +55,11 @@ func (b *Bench) Probe(to io.Writer, sizes []units.Bytes) error {
 }
 
 // traffic lists what to probe.
-func traffic(gpus int, sizes []units.Bytes, room int64) []cuda.Traffic {
+func traffic(gpus int, sizes []units.Bytes) []cuda.Traffic {
 	var list []cuda.Traffic
 	for _, bytes := range sizes {
 		for _, peers := range []int{1, gpus - 1} {
-			if int64(bytes)*int64(gpus) > room || peers == 1 && gpus == 2 && len(list) > 0 && list[len(list)-1].Bytes == bytes {
+			if peers == 1 && gpus == 2 && len(list) > 0 && list[len(list)-1].Bytes == bytes {
 				continue
 			}
 			for _, engine := range []cuda.Engine{cuda.Stores, cuda.Loads} {

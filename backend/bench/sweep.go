@@ -1,15 +1,54 @@
+// Package bench is what only kernels on GPUs are asked: how launches compare by
+// size (Sweep), what the wires carry (Probe), and whether random calls are right,
+// one after the other and after faults (Stress).
 package bench
 
 import (
-	"slices"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
 
+	"tutti/backend"
 	"tutti/backend/cuda"
+	"tutti/model/schedule"
 	"tutti/model/units"
 )
 
-// Launches returns the launches that are worth trying at a size, for a sweep,
-// with at most the given blocks.
-func Launches(bytes units.Bytes, maxBlocks int) []cuda.Launch {
+// Sweep measures a call with every launch of the hot kernels that is worth trying
+// at its size and writes CSV: without a header, which is [SweepHeader]. A launch
+// that does not suit the call is left out with a note.
+func Sweep(ctx context.Context, b *cuda.Backend, t schedule.Task, m backend.Method, to, notes io.Writer) error {
+	out := csv.NewWriter(to)
+	for _, l := range Launches(t.Bytes()) {
+		x, err := b.PrepareLaunch(t, l)
+		if err != nil {
+			fmt.Fprintf(notes, "left out: %v of %v: %v\n", l, t.Bytes(), err)
+			continue
+		}
+		result, err := backend.Measure(ctx, x, t, m)
+		if err := errors.Join(err, x.Close()); err != nil {
+			return fmt.Errorf("%v of %v: %w", l, t.Bytes(), err)
+		}
+		bus := float64(t.Bytes().Over(result.Time)/units.GBps) * t.Collective.BusFactor(t.Ranks)
+		_ = out.Write([]string{ // an error is kept for Flush
+			l.Algorithm.String(), strconv.Itoa(t.Ranks), t.Datatype.String(), t.Redop.String(), strconv.FormatInt(int64(t.Bytes()), 10),
+			strconv.Itoa(l.Blocks), strconv.Itoa(l.Threads), strconv.Itoa(l.Rounds),
+			fmt.Sprintf("%.3f", result.Time.Microseconds()), fmt.Sprintf("%.2f", bus), strconv.FormatInt(result.Wrong, 10),
+		})
+		out.Flush()
+	}
+	return out.Error()
+}
+
+// SweepHeader names the columns of [Sweep].
+const SweepHeader = "series,gpus,datatype,redop,bytes,blocks,threads,rounds,median_us,busbw_GBps,wrong"
+
+// Launches returns the launches that are worth trying at a size.
+
+func Launches(bytes units.Bytes) []cuda.Launch {
 	var list []cuda.Launch
 	add := func(a cuda.Algorithm, blocks, threads, rounds []int) {
 		for _, b := range blocks {
@@ -61,5 +100,5 @@ func Launches(bytes units.Bytes, maxBlocks int) []cuda.Launch {
 	if bytes >= 16*units.MiB {
 		add(cuda.Hybrid, []int{64, 132}, []int{512}, []int{1, 2, 4, 8})
 	}
-	return slices.DeleteFunc(list, func(l cuda.Launch) bool { return l.Blocks > maxBlocks })
+	return list
 }

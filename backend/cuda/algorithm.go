@@ -71,6 +71,14 @@ type shape struct {
 	sendsToOwners bool
 }
 
+// Shots returns the algorithm's schedule: one shot or two.
+func (a Algorithm) Shots() model.Algorithm {
+	if a == OneShotLL || a == OneShotLL128 {
+		return model.OneShot
+	}
+	return model.TwoShot
+}
+
 // wordsPerLine is how many words of 8 bytes a line carries.
 var wordsPerLine = map[model.Protocol]uint64{model.LL: 32, model.LL128: 60}
 
@@ -96,7 +104,7 @@ func (l layout) fit(launch Launch, bytes uint64, ranks int) (shape, error) {
 	}
 	s.units = uint32(units)
 	part := s.units
-	if a == OneShotLL || a == OneShotLL128 {
+	if a.Shots() == model.OneShot {
 		s.sendsToOwners = false
 	} else {
 		// Every rank must have something from every other, or calls run ahead.

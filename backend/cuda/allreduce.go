@@ -31,14 +31,10 @@ func (c *Comm) AllReduce(call Call, launch Launch, streams []*driver.Stream) err
 	return c.allReduce(call, launch, streams, none)
 }
 
-// AllReduceWithout is AllReduce in which a rank does not take part, which tests
-// that the others notice. The hybrid has no such form.
-func (c *Comm) AllReduceWithout(rank int, call Call, launch Launch, streams []*driver.Stream) error {
-	return c.allReduce(call, launch, streams, rank)
-}
-
+// none of the ranks is left out.
 const none = -1
 
+// allReduce is AllReduce without a rank; the hybrid has no such form.
 func (c *Comm) allReduce(call Call, launch Launch, streams []*driver.Stream, without int) error {
 	if err := c.validate(call, streams); err != nil {
 		return err
@@ -74,6 +70,15 @@ func (c *Comm) allReduce(call Call, launch Launch, streams []*driver.Stream, wit
 		return nil
 	}
 	return c.allReduce(call.tail(int64(s.tail)), Launch{Algorithm: OneShotLL, Blocks: 1, Threads: 32}, streams, without)
+}
+
+// fits says why a launch does not suit so many bytes.
+func (c *Comm) fits(launch Launch, bytes uint64) error {
+	if launch.Algorithm == Hybrid {
+		return c.fitsHybrid(launch, bytes/packBytes)
+	}
+	_, err := c.layout.fit(launch, bytes, len(c.ranks))
+	return err
 }
 
 // tail returns the call of the last bytes.

@@ -23,6 +23,7 @@ type Comm struct {
 	layout  layout
 	ranks   []*rank
 	modules map[moduleKey][]*loaded
+	aborted bool // since the last reset
 }
 
 // Options are the settings of a communicator; zero values stand for defaults.
@@ -37,7 +38,10 @@ type Options struct {
 type rank struct {
 	gpu    *driver.GPU
 	region driver.Pointer
+	// fault has two words: what a wait that timed out waited for; and a 1, which
+	// Abort copies to where waits look.
 	fault  *driver.Host
+	aborts *driver.Stream
 	common *loaded // kernels that are the same for all datatypes
 	lanes  *lanes
 }
@@ -81,7 +85,11 @@ func New(gpus []*driver.GPU, options Options) (*Comm, error) {
 		if r.region, err = g.Alloc(c.layout.bytes); err != nil {
 			return nil, errors.Join(fmt.Errorf("the communicator's memory: %w", err), c.Close())
 		}
-		if r.fault, err = g.AllocHost(8); err != nil {
+		if r.fault, err = g.AllocHost(16); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		r.fault.Data[8] = 1
+		if r.aborts, err = g.NewStream(); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
 	}
@@ -106,9 +114,27 @@ func (c *Comm) Ranks() int { return len(c.ranks) }
 // Reset brings the communicator back to its first state after a fault. No call
 // may be under way.
 func (c *Comm) Reset() error {
+	c.aborted = false
 	for _, r := range c.ranks {
-		clear(r.fault.Data)
+		clear(r.fault.Data[:8])
 		if err := r.gpu.Fill(r.region, 0, int64(c.layout.scratch)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Abort ends the waits of all calls that are under way, so that these run through
+// at once; their results are void. Wait for the streams, then [Comm.Reset].
+func (c *Comm) Abort() error {
+	c.aborted = true
+	for _, r := range c.ranks {
+		if err := r.aborts.Copy(r.region, r.fault.Pointer()+8, 4); err != nil { // Control.stop
+			return err
+		}
+	}
+	for _, r := range c.ranks { // so that it is there before a reset
+		if err := r.aborts.Sync(); err != nil {
 			return err
 		}
 	}
@@ -149,6 +175,9 @@ func (c *Comm) Close() error {
 			errs = append(errs, r.common.module.Unload())
 		}
 		errs = append(errs, r.lanes.close(), r.gpu.Free(r.region))
+		if r.aborts != nil {
+			errs = append(errs, r.aborts.Destroy())
+		}
 		if r.fault != nil {
 			errs = append(errs, r.fault.Free())
 		}
@@ -180,7 +209,7 @@ func (c *Comm) load(d model.Datatype, op model.Redop) ([]*loaded, error) {
 	}
 	modules := make([]*loaded, len(c.ranks))
 	for i := range c.ranks {
-		if modules[i], err = c.loadModule(ptx, i, append(algorithmNames[:Hybrid:Hybrid], combineKernel, interpreterKernel)); err != nil {
+		if modules[i], err = c.loadModule(ptx, i, append(algorithmNames[:Hybrid:Hybrid], combineKernel, interpreterKernels[model.Simple], interpreterKernels[model.LL], interpreterKernels[model.LL128])); err != nil {
 			return nil, err
 		}
 	}

@@ -24,6 +24,8 @@ import (
 func TestLayouts(t *testing.T) {
 	assert.EqualValues(t, 248, unsafe.Sizeof(args{}))
 	assert.EqualValues(t, 456, unsafe.Sizeof(move{}))
+	assert.EqualValues(t, 464, unsafe.Sizeof(averageMove{}))
+	assert.EqualValues(t, 600, unsafe.Sizeof(lineMove{}))
 	assert.EqualValues(t, 16, unsafe.Sizeof(workerRecord{}))
 	assert.EqualValues(t, 34944, controlBytes)
 	for ranks := 2; ranks <= maxRanks; ranks++ {
@@ -110,88 +112,169 @@ func TestMulticastLock(t *testing.T) {
 
 // The moves of every schedule do what the schedule means: here they are carried
 // out one after the other in a memory that stands for that of all GPUs, for two
-// calls, as the kernel does.
+// calls, as the kernels do.
 func TestPrograms(t *testing.T) {
 	machine, err := topo.Open("h200x4")
 	require.NoError(t, err)
 	cluster, err := topo.NewCluster(machine, 1, 0, topo.RailOptimised)
 	require.NoError(t, err)
 	graphs := search.All(cluster)
+	ran := map[model.Protocol]int{}
 	for collective := model.AllReduce; collective <= model.Exchange; collective++ {
 		for _, algorithm := range model.Algorithms() {
-			for _, inPlace := range []bool{false, true} {
-				task := schedule.Task{
-					Collective: collective, Algorithm: algorithm, Protocol: model.Simple, Datatype: model.Float64, Redop: model.Sum,
-					Count: 1001, InPlace: inPlace, Channels: 2, Ranks: 4, Nodes: 1,
+			for _, protocol := range model.Protocols() {
+				for variant := range 4 {
+					task := schedule.Task{
+						Collective: collective, Algorithm: algorithm, Protocol: protocol, Datatype: model.Float64, Redop: model.Sum,
+						Count: 1001, InPlace: variant&1 > 0, Channels: 2, Ranks: 4, Nodes: 1,
+					}
+					if variant&2 > 0 {
+						task.Redop = model.Avg
+					}
+					s, err := schedule.New(task, cluster, graphs)
+					if err != nil || schedule.Verify(s) != nil || protocol != model.Simple && !staged(s) || task.Redop == model.Avg && !collective.Reduces() {
+						continue // the cluster cannot run it
+					}
+					ran[protocol]++
+					t.Run(fmt.Sprintf("%v/%v/%v/%v/%v", collective, algorithm, protocol, task.Redop, task.InPlace), func(t *testing.T) { emulate(t, s) })
 				}
-				s, err := schedule.New(task, cluster, graphs)
-				if err != nil || schedule.Verify(s) != nil {
-					continue // the cluster cannot run it
-				}
-				t.Run(fmt.Sprintf("%v/%v/%v", collective, algorithm, inPlace), func(t *testing.T) { emulate(t, s) })
 			}
 		}
 	}
+	for _, p := range model.Protocols() {
+		assert.Greater(t, ran[p], 20, p)
+	}
 }
 
-// emulate runs a program of float64 sums.
+// emulate runs a program of float64 sums or averages.
 func emulate(t *testing.T, s schedule.Schedule) {
 	task := s.Task()
-	p := &program{schedule: s, task: task}
-	x := &execution{program: *p}
-	var space []byte
-	alloc := func(bytes int64) driver.Pointer {
+	x := &execution{Work: Work{Buffers: Buffers{Call: task}}, program: program{schedule: s, task: task}}
+	space := make([]byte, 16) // no place is at 0
+	require.NoError(t, x.place(func(_ int, bytes int64) (driver.Pointer, error) {
 		at := len(space)
 		space = append(space, make([]byte, (bytes+15)/16*16+16)...)
-		return driver.Pointer(at)
-	}
-	space = make([]byte, 16) // no place is at 0
-	require.NoError(t, x.place(func(_ int, bytes int64) (driver.Pointer, error) { return alloc(bytes), nil }))
-	moves, err := x.moves()
+		return driver.Pointer(at), nil
+	}))
+	all, err := x.transfers()
 	require.NoError(t, err)
-	float := func(at driver.Pointer) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(space[at:])) }
-	set := func(at driver.Pointer, v float64) { binary.LittleEndian.PutUint64(space[at:], math.Float64bits(v)) }
-	counter := func(c count) *uint32 { return (*uint32)(unsafe.Pointer(&space[c.flag])) }
-
 	data := backend.NewData(task, 1)
 	require.NoError(t, data.Fill(emulated{x, space}))
 	for call := range uint32(1 + btoi(!task.InPlace)) {
-		next := make([]int, len(moves))
+		next := make([]int, len(all))
 		for progress := true; progress; {
 			progress = false
-			for w := range moves {
-			worker:
-				for next[w] < len(moves[w]) {
-					m := &moves[w][next[w]]
-					for _, c := range m.wait[:m.waits] {
-						if int32(*counter(c)-(c.before+call*c.each)) < 0 {
-							break worker
-						}
-					}
-					for i := driver.Pointer(0); i < driver.Pointer(m.bytes); i += 8 {
-						sum := float(m.source[0] + i)
-						for _, from := range m.source[1:m.sources] {
-							sum += float(from + i)
-						}
-						for _, to := range m.target[:m.targets] {
-							set(to+i, sum)
-						}
-					}
-					for _, c := range m.post[:m.posts] {
-						*counter(c) = c.before + call*c.each
-					}
+			for w := range all {
+				for next[w] < len(all[w]) && emulator(space).try(task, &all[w][next[w]], call) {
 					next[w]++
 					progress = true
 				}
 			}
 		}
-		for w := range moves {
-			require.Equal(t, len(moves[w]), next[w], "worker %d is stuck in call %d", w, call)
+		for w := range all {
+			require.Equal(t, len(all[w]), next[w], "worker %d is stuck in call %d", w, call)
 		}
 	}
 	wrong, err := data.Check(emulated{x, space})
 	require.NoError(t, err)
 	assert.Zero(t, wrong)
+}
+
+// emulator is the memory of all GPUs.
+type emulator []byte
+
+func (e emulator) float(at driver.Pointer) float64 {
+	return math.Float64frombits(binary.LittleEndian.Uint64(e[at:]))
+}
+
+func (e emulator) set(at driver.Pointer, v float64) {
+	binary.LittleEndian.PutUint64(e[at:], math.Float64bits(v))
+}
+
+func (e emulator) counter(at driver.Pointer) *uint32 { return (*uint32)(unsafe.Pointer(&e[at])) }
+
+// try carries out a move as the kernel of the protocol does, unless it must wait.
+func (e emulator) try(task schedule.Task, t *transfer, call uint32) bool {
+	average := 1.0
+	if task.Redop == model.Avg && task.Collective.Reduces() {
+		average = float64(task.Ranks)
+	}
+	if task.Protocol != model.Simple {
+		m := t.inLines()
+		return e.tryLines(&m, call, int64(wordsPerLine[task.Protocol]), average)
+	}
+	m := t.apart()
+	for _, c := range m.wait[:m.waits] {
+		if int32(*e.counter(c.flag)-(c.before+call*c.each)) < 0 {
+			return false
+		}
+	}
+	for i := driver.Pointer(0); i < driver.Pointer(m.bytes); i += 8 {
+		sum := e.float(m.source[0] + i)
+		for _, from := range m.source[1:m.sources] {
+			sum += e.float(from + i)
+		}
+		if m.finish > 0 {
+			sum /= average
+		}
+		for _, to := range m.target[:m.targets] {
+			e.set(to+i, sum)
+		}
+	}
+	for _, c := range m.post[:m.posts] {
+		*e.counter(c.flag) = c.before + call*c.each
+	}
+	return true
+}
+
+// tryLines is try over LL and LL128: of a line's 512 bytes, the last four are its
+// flag here, and its words come first.
+func (e emulator) tryLines(m *lineMove, call uint32, words int64, average float64) bool {
+	lines := (int64(m.bytes) + 8*words - 1) / (8 * words)
+	flag := func(l line, i int64) *uint32 { return e.counter(l.at + driver.Pointer((i+1)*lineBytes-4)) }
+	place := func(l line, word int64) driver.Pointer {
+		if l.taken == 0 {
+			return l.at + driver.Pointer(8*word)
+		}
+		return l.at + driver.Pointer(word/words*lineBytes+word%words*8)
+	}
+	for _, l := range m.target[:m.targets] {
+		if l.taken != 0 && int32(*e.counter(l.taken)-(l.item+call*l.each-l.behind)) < 0 {
+			return false
+		}
+	}
+	for _, l := range m.source[:m.sources] {
+		for i := range lines {
+			if l.taken != 0 && *flag(l, i) != l.item+call*l.each {
+				return false
+			}
+		}
+	}
+	for word := range int64(m.bytes) / 8 {
+		sum := e.float(place(m.source[0], word))
+		for _, l := range m.source[1:m.sources] {
+			sum += e.float(place(l, word))
+		}
+		if m.finish > 0 {
+			sum /= average
+		}
+		for _, l := range m.target[:m.targets] {
+			e.set(place(l, word), sum)
+		}
+	}
+	for _, l := range m.target[:m.targets] {
+		for i := range lines {
+			if l.taken != 0 {
+				*flag(l, i) = l.item + call*l.each
+			}
+		}
+	}
+	for _, l := range m.source[:m.sources] {
+		if l.taken != 0 {
+			*e.counter(l.taken) = l.item + call*l.each
+		}
+	}
+	return true
 }
 
 func btoi(b bool) int {
@@ -216,5 +299,13 @@ func (e emulated) Write(rank int, side backend.Side, at units.Bytes, data []byte
 func (e emulated) Read(rank int, side backend.Side, at units.Bytes, into []byte) error {
 	p, err := e.part(rank, side, at, len(into))
 	copy(into, e.space[p:])
+	return err
+}
+
+func (e emulated) Repeat(rank int, side backend.Side, pattern []byte) error {
+	p, err := e.part(rank, side, 0, 0)
+	for to := e.space[p:][:e.bytes(rank, side)]; len(to) > 0 && err == nil; {
+		to = to[copy(to, pattern):]
+	}
 	return err
 }

@@ -96,15 +96,8 @@ func (c *Comm) hybrid(call Call, launch Launch, modules []*loaded, streams []*dr
 		return err
 	}
 	h := hybrid{Comm: c, call: call, launch: launch, modules: modules, packs: call.bytes() / packBytes}
-	n := uint64(len(c.ranks))
-	if h.packs < n {
-		return fmt.Errorf("%v: %d bytes are too few for %d ranks: want at least %d", Hybrid, call.bytes(), n, n*packBytes)
-	}
-	if largest := (h.packs + n - 1) / n; largest > uint64(c.layout.scratchPacks) {
-		return fmt.Errorf("%v: %d bytes do not fit the scratch memory of %d bytes", Hybrid, call.bytes(), uint64(c.layout.scratchPacks)*n*packBytes)
-	}
-	if launch.Rounds < 1 || launch.Rounds > maxPieces {
-		return fmt.Errorf("%v: %d pieces: want 1 to %d", Hybrid, launch.Rounds, maxPieces)
+	if err := c.fitsHybrid(launch, h.packs); err != nil {
+		return err
 	}
 	for rank, s := range streams {
 		h.queueRank(rank, s)
@@ -114,6 +107,21 @@ func (c *Comm) hybrid(call Call, launch Launch, modules []*loaded, streams []*dr
 	}
 	if tail := int64(call.bytes() % packBytes); tail > 0 {
 		return c.AllReduce(call.tail(tail), Launch{Algorithm: OneShotLL, Blocks: 1, Threads: 32}, streams)
+	}
+	return nil
+}
+
+// fitsHybrid says why a launch does not suit so many packs.
+func (c *Comm) fitsHybrid(launch Launch, packs uint64) error {
+	n, bytes := uint64(len(c.ranks)), packs*packBytes
+	if packs < n {
+		return fmt.Errorf("%v: %d bytes are too few for %d ranks: want at least %d", Hybrid, bytes, n, n*packBytes)
+	}
+	if largest := (packs + n - 1) / n; largest > uint64(c.layout.scratchPacks) {
+		return fmt.Errorf("%v: %d bytes do not fit the scratch memory of %d bytes", Hybrid, bytes, uint64(c.layout.scratchPacks)*n*packBytes)
+	}
+	if launch.Rounds < 1 || launch.Rounds > maxPieces {
+		return fmt.Errorf("%v: %d pieces: want 1 to %d", Hybrid, launch.Rounds, maxPieces)
 	}
 	return nil
 }

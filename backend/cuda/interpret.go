@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"unsafe"
@@ -10,65 +9,35 @@ import (
 	"tutti/backend/cuda/driver"
 	"tutti/model"
 	"tutti/model/schedule"
-	"tutti/model/units"
 )
 
-// interpreterKernel runs any schedule, a block for each worker.
-const interpreterKernel = "interpreter"
+// interpreterKernels run any schedule, a block for each worker, by protocol.
+var interpreterKernels = map[model.Protocol]string{
+	model.Simple: "interpreter", model.LL: "interpreter_ll", model.LL128: "interpreter_ll128",
+}
 
 const interpreterThreads = 512
 
-// Backend runs verified schedules on the GPUs of this host by the interpreter
-// kernel.
-type Backend struct {
-	gpus    []*driver.GPU
-	options Options
-	comms   map[int]*Comm // by number of ranks
-}
-
-// NewBackend returns a backend that uses the given GPUs, a rank each.
-func NewBackend(gpus []*driver.GPU, o Options) *Backend {
-	return &Backend{gpus, o, map[int]*Comm{}}
-}
-
-// comm returns the communicator of the first GPUs.
-func (b *Backend) comm(ranks int) (*Comm, error) {
-	if c := b.comms[ranks]; c != nil {
-		return c, nil
-	}
-	c, err := New(b.gpus[:ranks], b.options)
-	if err == nil {
-		b.comms[ranks] = c
-	}
-	return c, err
-}
-
-// Name implements [backend.Backend].
-func (*Backend) Name() string { return "cuda" }
-
-// Prepare implements [backend.Backend]. It fails for schedules that need more
-// ranks than there are GPUs, for protocols other than Simple, averages, and
-// other datatypes than float, double, half, bfloat16, int32 and int64.
-func (b *Backend) Prepare(s schedule.Schedule) (e backend.Execution, err error) {
+// interpreted prepares a schedule for the interpreter.
+func (b *Backend) interpreted(s schedule.Schedule) (e backend.Execution, err error) {
 	t := s.Task()
-	if t.Ranks > len(b.gpus) {
-		return nil, fmt.Errorf("%d ranks on %d GPUs: want one each (--gpus %d)", t.Ranks, len(b.gpus), len(b.gpus))
+	if t.Protocol != model.Simple && !staged(s) {
+		return nil, fmt.Errorf("%w: %v over %v has items outside slots, which lines cannot carry", backend.ErrUnsupported, t.Algorithm, t.Protocol)
 	}
-	if t.Protocol != model.Simple {
-		return nil, fmt.Errorf("the CUDA interpreter sends whole items and flags apart, not %v yet: want --proto simple", t.Protocol)
+	if _, known := moduleNames[t.Datatype]; !known {
+		return nil, fmt.Errorf("%w: no kernels for %v", backend.ErrUnsupported, t.Datatype)
 	}
-	if t.Collective.Reduces() && t.Redop == model.Avg {
-		return nil, errors.New("the CUDA interpreter has no averages yet")
+	g, err := b.group(t.Ranks)
+	if err != nil {
+		return nil, err
 	}
-	x := &execution{program: program{schedule: s, task: t}}
+	x := &execution{Work: Work{Buffers: Buffers{Call: t, GPUs: g.gpus}, Streams: g.streams, Abort: g.Abort}, program: program{schedule: s, task: t}, comm: g}
+	x.Queue, x.Check = x.queue, x.restore
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, x.Close())
 		}
 	}()
-	if x.comm, err = b.comm(t.Ranks); err != nil {
-		return nil, err
-	}
 	op := t.Redop
 	if !t.Collective.Reduces() {
 		op = model.Sum
@@ -76,33 +45,32 @@ func (b *Backend) Prepare(s schedule.Schedule) (e backend.Execution, err error) 
 	if x.modules, err = x.comm.load(t.Datatype, op); err != nil {
 		return nil, err
 	}
-	for _, r := range x.comm.ranks {
-		s, err := r.gpu.NewStream()
-		if err != nil {
-			return nil, err
-		}
-		x.streams = append(x.streams, s)
-	}
-	if err := x.place(x.alloc); err != nil {
+	if err := x.place(x.Alloc); err != nil {
 		return nil, err
 	}
 	return x, x.write()
 }
 
-// execution is a schedule with memory on GPUs.
-type execution struct {
-	program
-	comm      *Comm
-	modules   []*loaded
-	streams   []*driver.Stream
-	allocated []allocation
-	workers   [][]workerRecord // of each rank
-	table     []driver.Pointer // of workers, by rank
+// staged tells whether all connections keep their items in slots.
+func staged(s schedule.Schedule) bool {
+	for c := range s.Connections() {
+		if s.Connection(c).Storage != schedule.Staged {
+			return false
+		}
+	}
+	return true
 }
 
-type allocation struct {
-	gpu *driver.GPU
-	p   driver.Pointer
+// execution is a schedule with memory on GPUs.
+type execution struct {
+	Work
+	program
+	comm    *group
+	modules []*loaded
+	workers [][]workerRecord // of each rank
+	table   []driver.Pointer // of workers, by rank
+	shared  []driver.Pointer // slots and counters, by rank
+	sizes   []int64          // of these, in bytes
 }
 
 // workerRecord is Worker in kernels/interpret.cuh.
@@ -112,42 +80,13 @@ type workerRecord struct {
 	_     uint32 // calls, which the kernel counts
 }
 
-// alloc takes memory of a rank, set to zero; it is freed by Close.
-func (x *execution) alloc(rank int, bytes int64) (driver.Pointer, error) {
-	g := x.comm.ranks[rank].gpu
-	bytes = max(packBytes, bytes)
-	p, err := g.Alloc(bytes)
-	if err != nil {
-		return 0, err
-	}
-	x.allocated = append(x.allocated, allocation{g, p})
-	return p, g.Fill(p, 0, bytes)
-}
-
 // place finds memory for buffers, slots and counters.
 func (x *execution) place(alloc func(rank int, bytes int64) (driver.Pointer, error)) error {
-	x.memory.elementSize = int64(x.task.Datatype.Size())
-	size := x.memory.elementSize
-	x.memory.buffers = make([][2]driver.Pointer, x.task.Ranks)
-	for rank := range x.memory.buffers {
-		in, out := x.task.Input(rank).Len()*size, x.task.Output(rank).Len()*size
-		var err error
-		buffers := &x.memory.buffers[rank]
-		if a, b, together := backend.Overlap(x.task, rank); together {
-			p, err := alloc(rank, max(a*size+in, b*size+out))
-			if err != nil {
-				return err
-			}
-			*buffers = [2]driver.Pointer{p + driver.Pointer(a*size), p + driver.Pointer(b*size)}
-			continue
-		}
-		if buffers[backend.Input], err = alloc(rank, in); err != nil {
-			return err
-		}
-		if buffers[backend.Output], err = alloc(rank, out); err != nil {
-			return err
-		}
+	if err := x.Place(alloc); err != nil {
+		return err
 	}
+	size := int64(x.task.Datatype.Size())
+	x.memory = memory{elementSize: size, buffers: x.sides, protocol: x.task.Protocol}
 	// One allocation a rank holds its slots and counters.
 	need := make([]int64, x.task.Ranks)
 	take := func(rank int, bytes int64) driver.Pointer {
@@ -158,21 +97,21 @@ func (x *execution) place(alloc func(rank int, bytes int64) (driver.Pointer, err
 	x.memory.pairs = make([][]pair, x.schedule.Connections())
 	x.eachPair(func(p *pair, c schedule.Connection, writer, reader int) {
 		if c.Storage == schedule.Staged {
-			p.slots = take(reader, int64(c.Slots)*slotBytes(c, size))
+			p.base = take(reader, int64(c.Slots)*x.memory.slotBytes(c))
 		}
 		p.put, p.taken = take(reader, 4), take(writer, 4)
 	})
-	base := make([]driver.Pointer, x.task.Ranks)
+	x.shared, x.sizes = make([]driver.Pointer, x.task.Ranks), need
 	for rank, bytes := range need {
 		var err error
-		if base[rank], err = alloc(rank, bytes); err != nil {
+		if x.shared[rank], err = alloc(rank, bytes); err != nil {
 			return err
 		}
 	}
 	x.eachPair(func(p *pair, _ schedule.Connection, writer, reader int) {
-		p.slots += base[reader]
-		p.put += base[reader]
-		p.taken += base[writer]
+		p.base += x.shared[reader]
+		p.put += x.shared[reader]
+		p.taken += x.shared[writer]
 	})
 	return nil
 }
@@ -194,27 +133,27 @@ func (x *execution) eachPair(f func(p *pair, c schedule.Connection, writer, read
 
 // write puts the moves and workers into the GPUs' memory.
 func (x *execution) write() error {
-	all, err := x.moves()
+	all, err := x.transfers()
 	if err != nil {
 		return err
 	}
 	x.workers = make([][]workerRecord, x.task.Ranks)
-	for w, moves := range all {
-		if len(moves) == 0 {
+	for w, transfers := range all {
+		if len(transfers) == 0 {
 			continue
 		}
-		rank := x.schedule.Worker(w).Rank
-		p, err := x.alloc(rank, int64(len(moves))*int64(unsafe.Sizeof(move{})))
+		rank, moves := x.schedule.Worker(w).Rank, encode(x.task, transfers)
+		p, err := x.Alloc(rank, int64(len(moves)))
 		if err != nil {
 			return err
 		}
-		if err := x.comm.ranks[rank].gpu.Put(p, raw(moves)); err != nil {
+		if err := x.GPUs[rank].Put(p, moves); err != nil {
 			return err
 		}
-		x.workers[rank] = append(x.workers[rank], workerRecord{moves: p, count: uint32(len(moves))})
+		x.workers[rank] = append(x.workers[rank], workerRecord{moves: p, count: uint32(len(transfers))})
 	}
 	for rank, workers := range x.workers {
-		p, err := x.alloc(rank, int64(len(workers))*int64(unsafe.Sizeof(workerRecord{})))
+		p, err := x.Alloc(rank, int64(len(workers))*int64(unsafe.Sizeof(workerRecord{})))
 		if err != nil {
 			return err
 		}
@@ -225,15 +164,35 @@ func (x *execution) write() error {
 		if err := x.comm.ranks[rank].gpu.Put(p, raw(workers)); err != nil {
 			return err
 		}
-		resident, err := x.modules[rank].kernels[interpreterKernel].Resident(interpreterThreads)
+		resident, err := x.modules[rank].kernels[interpreterKernels[x.task.Protocol]].Resident(interpreterThreads)
 		if err != nil {
 			return err
 		}
 		if len(workers) > resident {
-			return fmt.Errorf("rank %d has %d workers: its GPU runs %d blocks at once; use fewer channels", rank, len(workers), resident)
+			return fmt.Errorf("%w: rank %d has %d workers: its GPU runs %d blocks at once; use fewer channels", backend.ErrUnsupported, rank, len(workers), resident)
 		}
 	}
 	return nil
+}
+
+// encode lays transfers out for the kernel of a call.
+func encode(t schedule.Task, list []transfer) []byte {
+	switch {
+	case t.Protocol != model.Simple:
+		return raw(each(list, (*transfer).inLines))
+	case t.Collective.Reduces() && t.Redop == model.Avg:
+		return raw(each(list, (*transfer).apart))
+	default:
+		return raw(each(list, func(m *transfer) move { return m.apart().move }))
+	}
+}
+
+func each[T any](list []transfer, lay func(*transfer) T) []T {
+	out := make([]T, len(list))
+	for i := range list {
+		out[i] = lay(&list[i])
+	}
+	return out
 }
 
 // raw returns the bytes of structs.
@@ -250,82 +209,30 @@ type programArgs struct {
 // queue queues a call on all ranks.
 func (x *execution) queue() error {
 	none := make([]driver.Pointer, x.task.Ranks)
-	for rank, s := range x.streams {
+	for rank, s := range x.Streams {
 		if len(x.workers[rank]) == 0 {
 			continue
 		}
 		a := &programArgs{workers: x.table[rank], args: *x.comm.args(Call{Input: none, Output: none, Datatype: x.task.Datatype}, rank)}
-		if err := s.Launch(x.modules[rank].kernels[interpreterKernel], len(x.workers[rank]), interpreterThreads, unsafe.Pointer(a)); err != nil {
+		if err := s.Launch(x.modules[rank].kernels[interpreterKernels[x.task.Protocol]], len(x.workers[rank]), interpreterThreads, unsafe.Pointer(a)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Run implements [backend.Execution]. Several calls are replayed as a CUDA graph
-// and timed on the GPUs; what the buffers hold is that of many calls then. One
-// call is run as it is. Contexts are looked at before work is queued; a call that
-// is stuck ends by the communicator's timeout.
-func (x *execution) Run(ctx context.Context, times int) (units.Time, error) {
-	if err := context.Cause(ctx); err != nil {
-		return 0, fmt.Errorf("given up: %w", err)
+// restore is Check that forgets, after a fault, how far the workers came.
+func (x *execution) restore() error {
+	if !x.comm.aborted && x.comm.Check() == nil {
+		return nil
 	}
-	r := Repeats{Calls: times, Replays: 3}
-	if times == 1 {
-		if err := x.queue(); err != nil {
-			return 0, err
+	errs := []error{x.comm.restore()}
+	for rank, workers := range x.workers {
+		g := x.GPUs[rank]
+		errs = append(errs, g.Fill(x.shared[rank], 0, x.sizes[rank]))
+		if len(workers) > 0 {
+			errs = append(errs, g.Put(x.table[rank], raw(workers)))
 		}
-		for _, s := range x.streams {
-			if err := s.Sync(); err != nil {
-				return 0, err
-			}
-		}
-		return 0, x.comm.Check()
 	}
-	t, err := Measure(x.streams, r, x.queue)
-	if err := errors.Join(err, x.comm.Check()); err != nil {
-		return 0, err
-	}
-	return units.FromMicroseconds(float64(Median(t)) / 1e3), nil
-}
-
-// Write implements [backend.Execution].
-func (x *execution) Write(rank int, side backend.Side, at units.Bytes, data []byte) error {
-	p, err := x.part(rank, side, at, len(data))
-	if err != nil {
-		return err
-	}
-	return x.comm.ranks[rank].gpu.Put(p, data)
-}
-
-// Read implements [backend.Execution].
-func (x *execution) Read(rank int, side backend.Side, at units.Bytes, into []byte) error {
-	p, err := x.part(rank, side, at, len(into))
-	if err != nil {
-		return err
-	}
-	return x.comm.ranks[rank].gpu.Get(into, p)
-}
-
-func (x *execution) part(rank int, side backend.Side, at units.Bytes, bytes int) (driver.Pointer, error) {
-	if rank < 0 || rank >= x.task.Ranks {
-		return 0, fmt.Errorf("rank %d: want one of %d", rank, x.task.Ranks)
-	}
-	if has := side.Of(x.task, rank).Len() * x.memory.elementSize; at < 0 || int64(at)+int64(bytes) > has {
-		return 0, fmt.Errorf("bytes %d to %d of rank %d's buffer, which has %d", at, int64(at)+int64(bytes), rank, has)
-	}
-	return x.memory.buffers[rank][side] + driver.Pointer(at), nil
-}
-
-// Close implements [backend.Execution].
-func (x *execution) Close() error {
-	var errs []error
-	for _, a := range x.allocated {
-		errs = append(errs, a.gpu.Free(a.p))
-	}
-	for _, s := range x.streams {
-		errs = append(errs, s.Destroy())
-	}
-	x.allocated, x.streams = nil, nil
 	return errors.Join(errs...)
 }

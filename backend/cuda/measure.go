@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -20,9 +21,10 @@ type Repeats struct {
 // Measure runs calls of work back to back, as one CUDA graph for each stream,
 // and returns the time of one call in each replay, sorted: the slowest rank's.
 // The first replay warms up and is left out, as is the first call of each, which
-// brings the ranks together.
-func Measure(streams []*driver.Stream, r Repeats, work func() error) (times []time.Duration, err error) {
-	m := measurement{streams: streams, repeats: r, work: work}
+// brings the ranks together. When the context ends, what is queued is aborted or,
+// where abort is nil, waited for.
+func Measure(ctx context.Context, streams []*driver.Stream, r Repeats, work, abort func() error) (times []time.Duration, err error) {
+	m := measurement{ctx: ctx, streams: streams, repeats: r, work: work, abort: abort}
 	defer func() { err = errors.Join(err, m.close()) }()
 	if err := m.open(); err != nil {
 		return nil, err
@@ -44,9 +46,11 @@ func Measure(streams []*driver.Stream, r Repeats, work func() error) (times []ti
 func Median(times []time.Duration) time.Duration { return times[len(times)/2] }
 
 type measurement struct {
+	ctx        context.Context
 	streams    []*driver.Stream
 	repeats    Repeats
 	work       func() error
+	abort      func() error
 	begin, end []*driver.Event // by stream
 	graphs     []*driver.Graph // by stream, unless calls are queued as they are
 }
@@ -112,11 +116,11 @@ func (m *measurement) replay() (time.Duration, error) {
 	if err := errors.Join(errs...); err != nil {
 		return 0, err
 	}
+	if err := await(m.ctx, m.streams, m.abort); err != nil {
+		return 0, err
+	}
 	var slowest time.Duration
-	for i, s := range m.streams {
-		if err := s.Sync(); err != nil {
-			return 0, err
-		}
+	for i := range m.streams {
 		t, err := m.end[i].Since(m.begin[i])
 		if err != nil {
 			return 0, err

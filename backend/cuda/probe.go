@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -50,7 +51,7 @@ func (c *Comm) Probe(t Traffic, buffers Call, streams []*driver.Stream) (units.R
 	if err := c.openLanes(); err != nil {
 		return 0, err
 	}
-	times, err := Measure(streams, Repeats{Calls: 4, Replays: 5, Eager: t.Eager}, func() error {
+	times, err := Measure(context.Background(), streams, Repeats{Calls: 4, Replays: 5, Eager: t.Eager}, func() error {
 		q := &queue{}
 		for i := range c.ranks {
 			if t.Engine == CopyEngines {
@@ -68,7 +69,7 @@ func (c *Comm) Probe(t Traffic, buffers Call, streams []*driver.Stream) (units.R
 			})
 		}
 		return q.err
-	})
+	}, c.Abort)
 	if err != nil {
 		return 0, err
 	}
@@ -97,7 +98,7 @@ func (c *Comm) probeCopies(q *queue, t Traffic, rank int, buffers Call, s *drive
 // ProbeFlags returns how long a flag takes from rank 0 to another rank.
 func (c *Comm) ProbeFlags(peer int, streams []*driver.Stream) (time.Duration, error) {
 	const trips = 1000
-	times, err := Measure(streams, Repeats{Calls: 4, Replays: 3}, func() error {
+	times, err := Measure(context.Background(), streams, Repeats{Calls: 4, Replays: 3}, func() error {
 		q := &queue{}
 		for i, r := range c.ranks {
 			a := c.args(Call{Input: make([]driver.Pointer, len(c.ranks)), Output: make([]driver.Pointer, len(c.ranks))}, i)
@@ -105,7 +106,7 @@ func (c *Comm) ProbeFlags(peer int, streams []*driver.Stream) (time.Duration, er
 			q.do(func() error { return streams[i].Launch(r.common.kernels[flagsKernel], 1, 32, a.pointer()) })
 		}
 		return q.err
-	})
+	}, c.Abort)
 	if err != nil {
 		return 0, err
 	}

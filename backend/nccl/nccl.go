@@ -144,13 +144,15 @@ type Buffers struct {
 	windows  []uintptr
 }
 
+var errNoWindows = fmt.Errorf("%s has no symmetric windows: want NCCL 2.27 or later", Library)
+
 const windowSymmetric = 1 // NCCL_WIN_COLL_SYMMETRIC
 
 // Alloc takes memory from NCCL and, if symmetric, registers it as a window on
 // all ranks, which lets NCCL use its symmetric kernels.
 func (c *Comm) Alloc(bytes int64, symmetric bool) (*Buffers, error) {
 	if lib.MemAlloc == nil || lib.WindowRegister == nil {
-		return nil, fmt.Errorf("%s has no symmetric windows: want NCCL 2.27 or later", Library)
+		return nil, errNoWindows
 	}
 	b := &Buffers{comm: c, Pointers: make([]driver.Pointer, len(c.gpus)), windows: make([]uintptr, len(c.gpus))}
 	for i, g := range c.gpus {

@@ -23,7 +23,7 @@ rings and trees that NCCL builds, and simulates their schedules chunk by chunk.`
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage(fmt.Errorf("%w (see %s --help)", err, c.CommandPath()))
 	})
-	root.AddCommand(newSim(), newTrace(), newWhatif(), newMerge(), newTopo(), newSearch(), newTune(), newPredict(), newCompare(), newProfile(), newRun(), newBench(), newSchedule(), newDoctor())
+	root.AddCommand(newSim(), newTrace(), newWhatif(), newMerge(), newTopo(), newSearch(), newTune(), newPredict(), newCompare(), newProfile(), newRun(), newSchedule(), newDoctor())
 	return root
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tutti/backend"
-	"tutti/backend/host"
+	"tutti/backend/cuda"
 	"tutti/experiments/rows"
 	"tutti/experiments/sweep"
 	"tutti/model"
@@ -32,7 +33,8 @@ import (
 type runFlags struct {
 	clusterFlags
 	sizes                     sizeFlags
-	backend, collective       string
+	backends                  []string
+	collective                string
 	algorithms, protocols     []string
 	datatype, op, root        string
 	channels                  int
@@ -42,6 +44,8 @@ type runFlags struct {
 	file                      string
 	memory, csv, json, quiet  bool
 	devices                   []int
+	probe, sweep              bool
+	stress, patience          time.Duration
 }
 
 func newRun() *cobra.Command {
@@ -56,18 +60,29 @@ wrong.
 
 The host backend runs the schedules that NCCL would run on the machine that is
 named, with a goroutine for each core and the memory of this computer; its times
-are this computer's, not the machine's. It is the default where no GPU is found.`,
+are this computer's, not the machine's. It is the default where no GPUs are found.
+
+The cuda backend runs on the GPUs of this host: AllReduce by one shot or two by
+kernels of their own (nch counts their blocks), other schedules by an interpreter.
+The nccl backend calls NCCL on the same GPUs, and nccl-symmetric does with symmetric
+windows; NCCL does not tell which algorithm it takes, so --csv and --json name what
+NCCL_ALGO and NCCL_PROTO say or, without these, what tuning guesses. Their times are medians of replayed CUDA graphs with -n calls each,
+on the slowest rank. With several backends each line ends with its time over that
+of the first.`,
 		Example: `  tutti run
   tutti run --algo ring,tree,nvls -b 8 -e 64M -f 4 -d all -o all
   tutti run --coll allgather --nodes 2 --gpus 4 --algo pat --sizes 1M,1G -n 5
-  tutti run --schedule schedule.json`,
+  tutti run --schedule schedule.json
+  tutti run --backend cuda,nccl,nccl-symmetric -b 8 -e 4G
+  tutti run --probe --sizes 1M,64M
+  tutti run --stress 1m -b 8 -e 64M`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
 	f.clusterFlags.register(c)
 	f.sizes.registerWith(c, "1K", "32M")
 	flags := c.Flags()
-	flags.StringVar(&f.backend, "backend", "auto", "host, cuda (the GPUs of this host) or auto")
+	flags.StringSliceVar(&f.backends, "backend", []string{"auto"}, "host, cuda (the GPUs of this host), nccl, nccl-symmetric; several side by side; or auto: cuda where there are GPUs, else host")
 	flags.StringVar(&f.collective, "coll", model.AllReduce.String(), "the collective")
 	flags.StringSliceVar(&f.algorithms, "algo", []string{"auto"}, "algorithms; all that do the collective; or auto, as tuning decides for each size")
 	flags.StringSliceVar(&f.protocols, "proto", []string{"auto"}, "ll, ll128, simple; all; or auto, as tuning decides for each size")
@@ -82,11 +97,15 @@ are this computer's, not the machine's. It is the default where no GPU is found.
 	flags.Uint64Var(&f.seed, "seed", 0, "chooses the data")
 	flags.IntSliceVar(&f.devices, "devices", nil, "GPUs by index, a rank each; one GPU may stand for several ranks (default all)")
 	flags.StringVar(&f.file, "schedule", "", "run the schedule of this FILE.json, as tutti schedule export writes it")
+	flags.BoolVar(&f.probe, "probe", false, "instead measure what the wires between the GPUs carry, by size sent to each peer; writes CSV")
+	flags.BoolVar(&f.sweep, "sweep", false, "instead measure AllReduce with every kernel, blocks and threads that are worth trying; writes CSV")
+	flags.DurationVar(&f.stress, "stress", 0, "instead run random calls on the GPUs for this time, as in 1m, and check every result")
+	flags.DurationVar(&f.patience, "kernel-timeout", 5*time.Second, "how long a kernel on a GPU waits for a peer before it gives up")
 	flags.BoolVar(&f.memory, "memory", false, "also print the rate at which the largest size used memory, beside that of a plain copy-and-add")
 	flags.BoolVar(&f.csv, "csv", false, "write CSV instead of the table")
 	flags.BoolVar(&f.json, "json", false, "write JSON instead of the table")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress and no notes")
-	complete(c, "backend", []string{"auto", "host", "cuda"})
+	complete(c, "backend", append([]string{"auto"}, backendNames...))
 	complete(c, "algo", append([]string{"all", "auto"}, names(model.Algorithms())...))
 	complete(c, "proto", append([]string{"all", "auto"}, names(model.Protocols())...))
 	return c
@@ -94,11 +113,13 @@ are this computer's, not the machine's. It is the default where no GPU is found.
 
 // trial is a call to measure.
 type trial struct {
-	size units.Bytes
+	size  units.Bytes
+	ranks int
+	maker *sweep.Maker
 	// forms are those that the call has: false for out of place, true for in
 	// place.
 	forms []bool
-	build func(inPlace bool) (schedule.Schedule, error)
+	build func(backend string, inPlace bool) (schedule.Schedule, error)
 }
 
 func (f *runFlags) run(c *cobra.Command) error {
@@ -109,11 +130,19 @@ func (f *runFlags) run(c *cobra.Command) error {
 	if f.quiet {
 		stderr = io.Discard
 	}
-	executor, err := f.open(stderr)
+	examined := f.probe || f.sweep || f.stress > 0
+	if examined {
+		f.backends = []string{onCUDA}
+	}
+	names, err := f.chosen(stderr)
 	if err != nil {
 		return err
 	}
-	machine, trials, notes, err := f.trials(c)
+	given := c.Flags().Changed
+	if !slices.Contains(names, onHost) && !given("machine") && !given("fabric") {
+		f.machine = liveMachine
+	}
+	machine, trials, notes, err := f.trials(c, names)
 	if err != nil {
 		return err
 	}
@@ -122,11 +151,22 @@ func (f *runFlags) run(c *cobra.Command) error {
 	}
 	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt)
 	defer stop()
+	if examined {
+		return f.examine(ctx, trials, c.OutOrStdout(), stderr)
+	}
+	var largest units.Bytes
+	for _, t := range trials {
+		largest = max(largest, t.size)
+	}
+	executors, err := f.open(names, largest)
+	if err != nil {
+		return err
+	}
 	table := &runTable{to: c.OutOrStdout(), runFlags: f}
 	if f.csv || f.json {
 		table.to = io.Discard
 	}
-	results, err := f.measure(ctx, executor, machine, trials, table, newProgress(stderr, len(trials)))
+	results, err := f.measure(ctx, executors, machine, trials, table, newProgress(stderr, len(trials)), stderr)
 	if err == nil {
 		err = table.err
 	}
@@ -158,35 +198,18 @@ func (f *runFlags) checkNumbers(c *cobra.Command) error {
 		return fmt.Errorf("-c %d: want 0 or 1", f.check)
 	case f.timeout < 0:
 		return fmt.Errorf("-T %d: want a number of seconds, or 0 for no limit", f.timeout)
+	case f.patience <= 0:
+		return fmt.Errorf("--kernel-timeout %v: want more than 0", f.patience)
 	case f.channels < 0 || f.channels > search.MaxChannels:
 		return fmt.Errorf("--channels %d: want 1 to %d, or 0 for NCCL's choice", f.channels, search.MaxChannels)
 	}
 	return nil
 }
 
-// open returns the backend.
-func (f *runFlags) open(notes io.Writer) (backend.Backend, error) {
-	switch f.backend {
-	case "auto":
-		why := "no GPU found"
-		if devices, _ := filepath.Glob("/dev/nvidia[0-9]*"); len(devices) > 0 {
-			why = "GPUs are not used yet"
-		}
-		fmt.Fprintf(notes, "%s: running on the cores and memory of this computer (--backend host)\n", why)
-		return host.New(0), nil
-	case "host":
-		return host.New(0), nil
-	case "cuda":
-		return cudaBackend(f.devices)
-	default:
-		return nil, usage(fmt.Errorf("--backend %s: want host, cuda or auto", f.backend))
-	}
-}
-
 // trials lists what to measure, in the order of nccl-tests: by datatype,
 // operation and root, and there by algorithm, protocol and size. What the cluster
 // cannot run is left out with a note.
-func (f *runFlags) trials(c *cobra.Command) (machine string, trials []trial, notes []string, err error) {
+func (f *runFlags) trials(c *cobra.Command, backends []string) (machine string, trials []trial, notes []string, err error) {
 	if f.file != "" {
 		s, err := file.Read(f.file)
 		if err == nil {
@@ -196,7 +219,10 @@ func (f *runFlags) trials(c *cobra.Command) (machine string, trials []trial, not
 			return "", nil, nil, fmt.Errorf("--schedule: %w", err)
 		}
 		t := s.Task()
-		return filepath.Base(f.file), []trial{{t.Bytes(), []bool{t.InPlace}, func(bool) (schedule.Schedule, error) { return s, nil }}}, nil, nil
+		return filepath.Base(f.file), []trial{{
+			size: t.Bytes(), ranks: t.Ranks, forms: []bool{t.InPlace},
+			build: func(string, bool) (schedule.Schedule, error) { return s, nil },
+		}}, nil, nil
 	}
 	tasks, err := f.tasks()
 	if err != nil {
@@ -226,13 +252,13 @@ func (f *runFlags) trials(c *cobra.Command) (machine string, trials []trial, not
 		}
 		for _, root := range roots {
 			for _, size := range sizes {
-				build := func(inPlace bool) (schedule.Schedule, error) {
-					call := t
+				build := func(backend string, inPlace bool) (schedule.Schedule, error) {
+					call := suit(backend, t, size, cluster.Ranks())
 					call.Root, call.InPlace = root, inPlace
 					return maker.Schedule(call, size)
 				}
-				if _, err := build(false); err == nil {
-					trials = append(trials, trial{size, forms, build})
+				if _, err := build(backends[0], false); err == nil {
+					trials = append(trials, trial{size, cluster.Ranks(), maker, forms, build})
 				} else if note := err.Error(); !slices.Contains(notes, note) {
 					notes = append(notes, note)
 				}
@@ -321,50 +347,78 @@ func (f *runFlags) roots(c model.Collective, cluster *topo.Cluster) (roots []int
 	return []int{root}, nil
 }
 
-// measure goes through the trials and fills in the table.
-func (f *runFlags) measure(ctx context.Context, executor backend.Backend, machine string, trials []trial, table *runTable, bar *progress) (results []rows.Row, err error) {
+// measure goes through the trials and fills in the table. What a backend does not
+// support is left out with a note, unless nothing else was asked for.
+func (f *runFlags) measure(ctx context.Context, executors []backend.Backend, machine string, trials []trial, table *runTable, bar *progress, notes io.Writer) (results []rows.Row, err error) {
 	defer bar.end()
 	var largest units.Bytes
 	var rate units.Rate // at that size
-	for i, trial := range trials {
-		var forms [2]*rows.Row // out of place, in place
-		var t schedule.Task
-		for _, inPlace := range trial.forms {
-			s, err := trial.build(inPlace)
-			if err != nil {
-				return nil, err
+	var left []error
+	for _, trial := range trials {
+		var first units.Time // of the first backend
+		for _, executor := range executors {
+			var forms [2]*rows.Row // out of place, in place
+			var t schedule.Task
+			for _, inPlace := range trial.forms {
+				s, err := trial.build(executor.Name(), inPlace)
+				if err != nil {
+					return nil, err
+				}
+				t = s.Task()
+				what := fmt.Sprintf("%v %v over %v on %d ranks, %v", t.Collective, t.Algorithm, t.Protocol, t.Ranks, t.Bytes())
+				if executor == executors[0] && inPlace == trial.forms[0] {
+					bar.step(what)
+				}
+				row, used, err := f.once(ctx, executor, s)
+				if errors.Is(err, backend.ErrUnsupported) {
+					left = append(left, fmt.Errorf("%s: %s: %w", executor.Name(), what, err))
+					break
+				}
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", what, err)
+				}
+				row.Machine = machine
+				if trial.size >= largest {
+					largest, rate = trial.size, used
+				}
+				results = append(results, row)
+				t.Channels = row.Channels
+				if inPlace {
+					forms[1] = &row
+				} else {
+					forms[0] = &row
+				}
 			}
-			t = s.Task()
-			what := fmt.Sprintf("%v %v over %v on %d ranks, %v", t.Collective, t.Algorithm, t.Protocol, t.Ranks, t.Bytes())
-			if !inPlace || len(trial.forms) == 1 {
-				bar.step(what)
+			bar.end()
+			measured := cmp.Or(forms[0], forms[1])
+			if measured == nil {
+				continue
 			}
-			row, used, err := f.once(ctx, executor, s)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", what, err)
+			if executor == executors[0] {
+				first = measured.Time
 			}
-			row.Machine = machine
-			if trial.size >= largest {
-				largest, rate = trial.size, used
+			if !table.begun {
+				table.header(executors, machine, t)
 			}
-			results = append(results, row)
-			if inPlace {
-				forms[1] = &row
-			} else {
-				forms[0] = &row
-			}
+			table.row(executor.Name(), t, forms, first)
 		}
-		bar.end()
-		if i == 0 {
-			table.header(executor.Name(), machine, t)
-		}
-		table.row(t, forms)
+	}
+	if len(results) == 0 {
+		return nil, usage(errors.Join(left...))
+	}
+	for _, err := range left {
+		fmt.Fprintf(notes, "left out: %v\n", err)
 	}
 	table.footer(results)
 	if f.memory {
 		table.memory(largest, rate)
 	}
 	return results, nil
+}
+
+// method returns how calls are measured.
+func (f *runFlags) method() backend.Method {
+	return backend.Method{Warmup: f.warmup, Iterations: f.iterations, Check: f.check == 1, Seed: f.seed}
 }
 
 // print writes the rows, if in another form than the table's.
@@ -401,7 +455,7 @@ func (f *runFlags) once(ctx context.Context, executor backend.Backend, s schedul
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
 	t := s.Task()
-	m, err := backend.Measure(ctx, e, t, backend.Method{Warmup: f.warmup, Iterations: f.iterations, Check: f.check == 1, Seed: f.seed})
+	m, err := backend.Measure(ctx, e, t, f.method())
 	if err != nil {
 		return row, 0, err
 	}
@@ -411,6 +465,9 @@ func (f *runFlags) once(ctx context.Context, executor backend.Backend, s schedul
 	}
 	if f.check == 1 {
 		row.Wrong = &m.Wrong
+	}
+	if w := cuda.WorkOf(e); w != nil && w.Blocks > 0 {
+		row.Channels = w.Blocks // each is one
 	}
 	if meter, ok := e.(interface{ Moved() units.Bytes }); ok {
 		used = meter.Moved().Over(m.Time)

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
 	"runtime"
+	"strings"
 
+	"tutti/backend"
 	"tutti/backend/host"
 	"tutti/experiments/rows"
 	"tutti/model/schedule"
@@ -18,8 +21,10 @@ import (
 // does not tell: algorithm, protocol and channels.
 type runTable struct {
 	*runFlags
-	to  io.Writer
-	err error // of the first write that failed
+	to      io.Writer
+	err     error // of the first write that failed
+	begun   bool
+	several bool // backends, side by side
 }
 
 func (w *runTable) printf(format string, args ...any) {
@@ -30,15 +35,24 @@ func (w *runTable) printf(format string, args ...any) {
 	}
 }
 
-func (w *runTable) header(backend, machine string, t schedule.Task) {
-	w.printf("# tutti %s: %v on %s, %d ranks in %d nodes\n", backend, t.Collective, machine, t.Ranks, t.Nodes)
+func (w *runTable) header(backends []backend.Backend, machine string, t schedule.Task) {
+	w.begun, w.several = true, len(backends) > 1
+	names := make([]string, len(backends))
+	for i, b := range backends {
+		names[i] = b.Name()
+	}
+	w.printf("# tutti %s: %v on %s, %d ranks in %d nodes\n", strings.Join(names, ", "), t.Collective, machine, t.Ranks, t.Nodes)
 	w.printf("# warmup iters: %d iters: %d validation: %d\n#\n", w.warmup, w.iterations, w.check)
 	w.printf("# %10s  %12s  %8s  %6s  %6s  %30s  %30s\n", "", "", "", "", "", "out-of-place          ", "in-place            ")
 	w.printf("# %10s  %12s  %8s  %6s  %6s", "size", "count", "type", "redop", "root")
 	for range 2 {
 		w.printf("  %7s  %6s  %6s  %6s", "time", "algbw", "busbw", "#wrong")
 	}
-	w.printf("  %12s  %6s  %3s\n", "algo", "proto", "nch")
+	w.printf("  %12s  %6s  %3s", "algo", "proto", "nch")
+	if w.several {
+		w.printf("  %-14s  %6s", "backend", "ratio")
+	}
+	w.printf("\n")
 	w.printf("# %10s  %12s  %8s  %6s  %6s", "(B)", "(elements)", "", "", "")
 	for range 2 {
 		w.printf("  %7s  %6s  %6s  %6s", "(us)", "(GB/s)", "(GB/s)", "")
@@ -46,9 +60,9 @@ func (w *runTable) header(backend, machine string, t schedule.Task) {
 	w.printf("\n")
 }
 
-// row prints a call; forms are its results out of place and in place, nil where
+// row prints a call; first is the time of the first backend, or 0; forms are its results out of place and in place, nil where
 // there is no such form.
-func (w *runTable) row(t schedule.Task, forms [2]*rows.Row) {
+func (w *runTable) row(backend string, t schedule.Task, forms [2]*rows.Row, first units.Time) {
 	redop, root := "none", -1
 	if t.Collective.Reduces() {
 		redop = t.Redop.String()
@@ -68,7 +82,19 @@ func (w *runTable) row(t schedule.Task, forms [2]*rows.Row) {
 		}
 		w.printf("  %s  %s  %s  %6s", fit(r.Time.Microseconds(), 7), fit(float64(r.AlgBW()/units.GBps), 6), fit(float64(r.BusBW()/units.GBps), 6), wrong)
 	}
-	w.printf("  %12v  %6v  %3d\n", t.Algorithm, t.Protocol, t.Channels)
+	if _, _, told := ncclTold(); strings.HasPrefix(backend, onNCCL) && !told { // it does not tell
+		w.printf("  %12s  %6s  %3s", "-", "-", "-")
+	} else {
+		w.printf("  %12v  %6v  %3d", t.Algorithm, t.Protocol, t.Channels)
+	}
+	if w.several {
+		ratio := "-"
+		if first > 0 {
+			ratio = fmt.Sprintf("%.2f", float64(cmp.Or(forms[0], forms[1]).Time)/float64(first))
+		}
+		w.printf("  %-14s  %6s", backend, ratio)
+	}
+	w.printf("\n")
 }
 
 // fit writes a number with as many decimals, up to two, as the width has room

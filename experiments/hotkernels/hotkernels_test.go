@@ -4,17 +4,19 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"tutti/experiments/figure"
 	"tutti/experiments/hotkernels"
 	"tutti/model"
 )
 
-var update = flag.Bool("update", false, "write the README's tables anew")
+var update = flag.Bool("update", false, "write the README's tables and figure anew")
 
 // The README's tables are what the files say.
 func TestREADME(t *testing.T) {
@@ -37,4 +39,21 @@ func TestREADME(t *testing.T) {
 		require.NoError(t, os.WriteFile("README.md", []byte(out.String()), 0o644))
 	}
 	assert.Equal(t, out.String(), string(text), "go test ./experiments/hotkernels -update")
+}
+
+// The figure is drawn from the files, and nothing measured beats the limit.
+func TestFigure(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "allreduce.png")
+	if *update {
+		path = "allreduce.png"
+	}
+	lines, err := hotkernels.Lines(4, model.Float32)
+	require.NoError(t, err)
+	limit := lines[len(lines)-1]
+	for _, l := range lines[:len(lines)-1] {
+		for i, r := range l.Rows {
+			assert.Greater(t, r.Time, limit.Rows[i].Time, "%s, %v", l.Name, r.Bytes)
+		}
+	}
+	require.NoError(t, figure.WriteTimes(path, "AllReduce of float on 4 H200s, measured, NVLS off", lines))
 }

@@ -27,7 +27,7 @@ type result int32
 
 // Handles of the driver's objects.
 type (
-	context  uintptr
+	primary  uintptr
 	module   uintptr
 	function uintptr
 	stream   uintptr
@@ -51,11 +51,11 @@ type api struct {
 	DeviceGetAttr     func(value *int32, attribute int32, d device) result                                                   `c:"cuDeviceGetAttribute"`
 	DeviceTotalMem    func(bytes *uint64, d device) result                                                                   `c:"cuDeviceTotalMem_v2"`
 	DeviceCanPeer     func(can *int32, d, peer device) result                                                                `c:"cuDeviceCanAccessPeer"`
-	CtxRetain         func(c *context, d device) result                                                                      `c:"cuDevicePrimaryCtxRetain"`
+	CtxRetain         func(c *primary, d device) result                                                                      `c:"cuDevicePrimaryCtxRetain"`
 	CtxRelease        func(d device) result                                                                                  `c:"cuDevicePrimaryCtxRelease_v2"`
-	CtxSetCurrent     func(c context) result                                                                                 `c:"cuCtxSetCurrent"`
+	CtxSetCurrent     func(c primary) result                                                                                 `c:"cuCtxSetCurrent"`
 	CtxSynchronize    func() result                                                                                          `c:"cuCtxSynchronize"`
-	CtxEnablePeer     func(peer context, flags uint32) result                                                                `c:"cuCtxEnablePeerAccess"`
+	CtxEnablePeer     func(peer primary, flags uint32) result                                                                `c:"cuCtxEnablePeerAccess"`
 	MemAlloc          func(p *Pointer, bytes uint64) result                                                                  `c:"cuMemAlloc_v2"`
 	MemFree           func(p Pointer) result                                                                                 `c:"cuMemFree_v2"`
 	MemHostAlloc      func(p *unsafe.Pointer, bytes uint64, flags uint32) result                                             `c:"cuMemHostAlloc"`
@@ -75,6 +75,7 @@ type api struct {
 	StreamCreate      func(s *stream, flags uint32) result                                                                   `c:"cuStreamCreate"`
 	StreamDestroy     func(s stream) result                                                                                  `c:"cuStreamDestroy_v2"`
 	StreamSynchronize func(s stream) result                                                                                  `c:"cuStreamSynchronize"`
+	StreamQuery       func(s stream) result                                                                                  `c:"cuStreamQuery"`
 	StreamWaitEvent   func(s stream, e event, flags uint32) result                                                           `c:"cuStreamWaitEvent"`
 	BeginCapture      func(s stream, mode uint32) result                                                                     `c:"cuStreamBeginCapture_v2"`
 	EndCapture        func(s stream, g *graph) result                                                                        `c:"cuStreamEndCapture"`

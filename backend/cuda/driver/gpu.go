@@ -22,7 +22,7 @@ type GPU struct {
 	Multicast bool
 
 	device  device
-	context context
+	context primary
 	work    chan func()
 }
 

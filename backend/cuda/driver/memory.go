@@ -48,6 +48,11 @@ func (g *GPU) Put(to Pointer, from []byte) error {
 	})
 }
 
+// Copy queues a copy within the GPU's memory, before later calls of Sync.
+func (g *GPU) Copy(to, from Pointer, bytes int64) error {
+	return g.Do(func() error { return g.check("cuMemcpyAsync", cu.MemcpyAsync(to, from, uint64(bytes), 0)) })
+}
+
 // Get copies data from the GPU.
 func (g *GPU) Get(to []byte, from Pointer) error {
 	if len(to) == 0 {

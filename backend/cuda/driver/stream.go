@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"context"
 	"runtime"
 	"time"
 	"unsafe"
@@ -39,6 +40,33 @@ func (s *Stream) Destroy() error {
 // Sync waits until all work in the stream is done.
 func (s *Stream) Sync() error {
 	return s.do("cuStreamSynchronize", func() result { return cu.StreamSynchronize(s.handle) })
+}
+
+const errorNotReady = 600
+
+// SyncUntil is Sync that returns the context's cause when it ends first. Meanwhile
+// other work can be sent to the GPU.
+func (s *Stream) SyncUntil(ctx context.Context) error {
+	if ctx.Done() == nil {
+		return s.Sync()
+	}
+	for pause := 10 * time.Microsecond; ; pause = min(2*pause, time.Millisecond) {
+		var r result
+		err := s.do("cuStreamQuery", func() result {
+			if r = cu.StreamQuery(s.handle); r == errorNotReady {
+				return 0
+			}
+			return r
+		})
+		if err != nil || r == 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(pause):
+		}
+	}
 }
 
 // Launch queues a kernel whose only parameter is the struct that args points to.

@@ -1,0 +1,87 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"tutti/backend"
+	"tutti/backend/cuda/driver"
+	"tutti/model/units"
+)
+
+// Work is a call on GPUs with its memory, ready to be queued: the executions of
+// packages cuda and nccl.
+type Work struct {
+	Buffers
+	// Blocks are those that a hot kernel is launched with on each rank.
+	Blocks int
+	// Streams has one of each rank.
+	Streams []*driver.Stream
+	// Queue queues the call, once, on all streams.
+	Queue func() error
+	// Check says what went wrong in calls that have ended, and makes all ready for
+	// the next.
+	Check func() error
+	// Abort makes calls that are under way end at once; nil where they cannot be.
+	Abort func() error
+}
+
+// Run implements [backend.Execution]. Several calls are replayed as a CUDA graph
+// and timed on the GPUs: the time is the median of the replays' on the slowest
+// rank, and what the buffers hold is that of many calls. One call is run as it is.
+func (w *Work) Run(ctx context.Context, times int) (units.Time, error) {
+	if err := context.Cause(ctx); err != nil {
+		return 0, fmt.Errorf("given up: %w", err)
+	}
+	if times > 1 {
+		r := Repeats{Calls: times, Replays: 11}
+		if w.Call.Bytes() > 64*units.MiB {
+			r.Replays = 5
+		}
+		all, err := Measure(ctx, w.Streams, r, w.Queue, w.Abort)
+		if err := errors.Join(err, w.Check()); err != nil {
+			return 0, err
+		}
+		return units.FromMicroseconds(float64(Median(all)) / 1e3), nil
+	}
+	if err := w.Queue(); err != nil {
+		return 0, err
+	}
+	return 0, w.Settle(ctx)
+}
+
+// Settle waits for what was queued and says what went wrong.
+func (w *Work) Settle(ctx context.Context) error {
+	return errors.Join(await(ctx, w.Streams, w.Abort), w.Check())
+}
+
+// WorkOf returns what an execution of this package queues.
+func WorkOf(e backend.Execution) *Work {
+	if x, ok := e.(*execution); ok {
+		return &x.Work
+	}
+	w, _ := e.(*Work)
+	return w
+}
+
+// await waits for the streams. When the context ends, it aborts their work or, where
+// that cannot be, waits on.
+func await(ctx context.Context, streams []*driver.Stream, abort func() error) error {
+	for _, s := range streams {
+		err := s.SyncUntil(ctx)
+		if cause := context.Cause(ctx); err != nil && cause != nil {
+			err = fmt.Errorf("given up: %w", cause)
+			if abort != nil {
+				err = errors.Join(err, abort())
+			}
+			for _, s := range streams {
+				err = errors.Join(err, s.Sync())
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -107,7 +107,7 @@ type connection struct {
 	remote             bool // through the network
 	alone              bool // on its links, which have been merged into one
 	fetched            bool // by the reader, from the writer's input
-	direct             bool // the writer can reach the reader's output
+	direct             bool // the writer puts data into the reader's output
 	streams            bool // the data carries flags: it can be read while it is written
 }
 
@@ -201,7 +201,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 		n.to = x.addEnds(described.To)
 		beside := described.Kind == schedule.PointToPoint && !n.remote
 		n.fetched = described.Storage == schedule.InInput
-		n.direct = described.Storage == schedule.InOutput || beside && !n.fetched && x.task.Protocol == model.Simple
+		n.direct = described.Storage == schedule.InOutput
 		n.streams = beside && described.Storage == schedule.Staged && x.task.Protocol != model.Simple
 		over := way{arrival: latency + p.Handover[hop][x.task.Algorithm][x.task.Protocol], credit: latency}
 		if _, known := ways[over]; !known {

@@ -61,9 +61,10 @@ func (w world) run(t require.TestingT, a model.Algorithm, p model.Protocol, size
 // machine between machines.
 //
 // The fill, inside a machine, is what each loop over the ring adds: its 2n-1
-// chunks are handled in two slices, each with the overhead of a step, during
-// which the channels leave the link idle since they all move alike; and the last
-// slice has to arrive before the next loop can begin. Between machines the NICs
+// chunks are handled in two slices, each with the overhead of a step and the turn
+// to the next, during which the channels leave the link idle since they all move
+// alike; and the last slices have to arrive, and to be copied out of the buffer,
+// before the next loop can begin. Between machines the NICs
 // go on during all that.
 func TestRingEqualsClosedForm(t *testing.T) {
 	const size = units.GiB
@@ -79,6 +80,9 @@ func TestRingEqualsClosedForm(t *testing.T) {
 		wires := profile.ForGPU(90) // wires alone: steps and handovers cost nothing
 		clear(wires.Overhead[:])
 		clear(wires.Handover[:])
+		clear(wires.Turn[:])
+		clear(wires.Ramp[:])
+		wires.Copy[model.Ring][model.Simple] = 1e6 * units.GBps
 		base := wires.Base[model.Ring][model.Simple]
 		assertClose(t, base+transfer, w.run(t, model.Ring, model.Simple, size, wires).Time, .01, "%d ranks, wires alone", n)
 
@@ -89,7 +93,9 @@ func TestRingEqualsClosedForm(t *testing.T) {
 			loops := math.Ceil(float64(size) / float64(channels*n) / float64(2*units.MiB))
 			overhead := real.Overhead[model.Simple]
 			arrival := 2*real.Latency[topo.LinkNVL] + real.Handover[profile.HopNVLink][model.Ring][model.Simple]
-			fill = units.Time(loops) * (units.Time(2*(2*n-1))*overhead + arrival)
+			fill = units.Time(loops) * (units.Time(2*(2*n-1))*(overhead+real.Turn[model.Ring][model.Simple]) + arrival)
+			rate := real.Copy[model.Ring][model.Simple] * profile.Streams / 2 // from the buffer to the output
+			fill += units.FromMicroseconds(float64(size) / float64(channels*n) / float64(rate) * 1e6)
 		}
 		assertClose(t, base+transfer+fill, w.run(t, model.Ring, model.Simple, size, real).Time, .01, "%d ranks", n)
 	}
@@ -167,7 +173,7 @@ func TestRunErrors(t *testing.T) {
 	w, other := newWorld(t, "h200x4", 1, 0), newWorld(t, "h200x4", 1, 3)
 	s := w.schedule(t, model.Ring, model.LL, 64)
 	_, err := sim.Run(stuck{s}, w.cluster, profile.ForGPU(90))
-	assert.EqualError(t, err, "deadlock after 1.584 us: 4 of 4 workers cannot go on")
+	assert.EqualError(t, err, "deadlock after 1.647 us: 4 of 4 workers cannot go on")
 	_, err = sim.Run(s, other.cluster, profile.ForGPU(90))
 	assert.EqualError(t, err, "a schedule for 4 ranks does not run on 3")
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -138,6 +137,7 @@ func (f *rowFlags) read(files []string) (list []rows.Row, err error) {
 type fitFlags struct {
 	rowFlags
 	profile, out string
+	keep         []string
 	csv, quiet   bool
 }
 
@@ -150,8 +150,14 @@ func newProfileFit() *cobra.Command {
 nccl-tests. First every other size is held out: the table has, for each series,
 the errors on the sizes that were fitted and on those that were not. Then all
 rows are fitted, and the constants are written as a layer over the profile that
-the fit began from.`,
-		Example: `  tutti profile fit experiments/firstlight/measured.csv -o mine.yaml
+the fit began from.
+
+Where rows have several sources, those of the first say what a call costs: from
+the others' times goes by how much their calls take longer, as told by the small
+sizes that both have.`,
+		Example: `  tutti profile fit measured.csv -o mine.yaml
+  tutti profile fit experiments/firstlight/measured.csv experiments/ranks/measured.csv \
+    --profile h200-nvswitch,ndr-rail,experiments/firstlight/start.yaml --keep copy.ring.simple # h200-nvswitch anew
   tutti sim --machine h200x4 --profile h200-nvswitch,ndr-rail,mine.yaml`,
 		Args: arguments(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args) },
@@ -159,6 +165,7 @@ the fit began from.`,
 	f.rowFlags.register(c)
 	flags := c.Flags()
 	flags.StringVar(&f.profile, "profile", "", "the profile to begin from: "+profileUsage)
+	flags.StringSliceVar(&f.keep, "keep", nil, "constants to leave as they are, as in copy.ring.simple (tutti profile list NAME has them)")
 	flags.StringVarP(&f.out, "output", "o", "", "file to write the layer to (default: stdout, after the table)")
 	flags.BoolVar(&f.csv, "csv", false, "write every row's predicted time and error as CSV in the place of the table")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
@@ -175,19 +182,31 @@ func (f *fitFlags) run(c *cobra.Command, files []string) error {
 	if err != nil {
 		return err
 	}
+	for _, name := range f.keep {
+		if _, known := start.Value(name); !known {
+			return usage(fmt.Errorf("--keep: unknown constant %s: want one that tutti profile list %s has", name, strings.Split(start.Name, ",")[0]))
+		}
+	}
 	stderr := c.ErrOrStderr()
 	if f.quiet {
 		stderr = io.Discard
 	}
+	list, offsets, err := calibrate.Align(list)
+	if err != nil {
+		return err
+	}
+	if err := calibrate.WriteOffsets(stderr, offsets); err != nil {
+		return err
+	}
 	bar := newProgress(stderr, 2)
 	bar.step("fitting every other size")
 	fitted, held := calibrate.Halves(list)
-	half, err := calibrate.Fit(fitted, start, worlds)
+	half, err := calibrate.Fit(fitted, start, worlds, f.keep...)
 	if err != nil {
 		return err
 	}
 	bar.step("fitting all sizes")
-	whole, err := calibrate.Fit(list, start, worlds)
+	whole, err := calibrate.Fit(list, start, worlds, f.keep...)
 	if err != nil {
 		return err
 	}
@@ -204,11 +223,7 @@ func (f *fitFlags) run(c *cobra.Command, files []string) error {
 	if err := write(&text); err != nil {
 		return err
 	}
-	names := make([]string, len(files))
-	for i, file := range files {
-		names[i] = filepath.Base(file)
-	}
-	layer, err := whole.Layer("fitted over "+start.Name, profile.Source{Kind: "fitted", Data: strings.Join(names, ", ")}, calibrate.Constants(list))
+	layer, err := whole.Layer("fitted over "+start.Name, profile.Source{Kind: "fitted", Data: strings.Join(files, ", ")}, calibrate.Constants(list, f.keep...))
 	if err != nil {
 		return err
 	}

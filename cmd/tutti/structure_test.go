@@ -36,7 +36,7 @@ var order = []string{
 var allowed = map[string][]string{
 	"tutti/topo/fabric":         {"github.com/goccy/go-yaml"},
 	"tutti/topo/draw":           {"github.com/ajstarks/svgo"},
-	"tutti/model/profile":       {"go.yaml.in/yaml/v3", "gonum.org/v1/gonum/optimize"},
+	"tutti/model/profile":       {"github.com/goccy/go-yaml", "gonum.org/v1/gonum/optimize"},
 	"tutti/model/schedule/draw": {"github.com/ajstarks/svgo"},
 	"tutti/backend":             {"golang.org/x/sync/errgroup"},
 	"tutti/backend/dynlib":      {"github.com/ebitengine/purego"},

@@ -82,10 +82,16 @@ func (w *World) Task(r rows.Row) schedule.Task {
 	}
 }
 
-// Predict returns the model's time for every row. It fails, with the row's
-// number, for a row that the model cannot tell of.
-func (w *Worlds) Predict(list []rows.Row, p *profile.Profile) ([]units.Time, error) {
-	times := make([]units.Time, len(list))
+// calls are what rows measured, each in its world.
+type calls []struct {
+	world *World
+	task  schedule.Task
+}
+
+// calls finds them. It fails, with the row's number, for a machine that is not
+// known, too small, or not the profile's.
+func (w *Worlds) calls(list []rows.Row, p *profile.Profile) (calls, error) {
+	all := make(calls, len(list))
 	for i, r := range list {
 		world, err := w.Of(r)
 		if err != nil {
@@ -94,13 +100,33 @@ func (w *Worlds) Predict(list []rows.Row, p *profile.Profile) ([]units.Time, err
 		if err := p.Suits(world.Cluster.Machine); err != nil {
 			return nil, err
 		}
-		predicted, err := world.predictor(p).Predict(world.Task(r))
+		all[i].world, all[i].task = world, world.Task(r)
+	}
+	return all, nil
+}
+
+// predict returns the model's time for every call. It fails, with the row's
+// number, for one that the model cannot tell of.
+func (c calls) predict(p *profile.Profile) ([]units.Time, error) {
+	times := make([]units.Time, len(c))
+	for i := range c {
+		predicted, err := c[i].world.predictor(p).Predict(c[i].task)
 		if err != nil {
 			return nil, fmt.Errorf("row %d: %w", i+1, err)
 		}
 		times[i] = units.FromMicroseconds(predicted.Time)
 	}
 	return times, nil
+}
+
+// Predict returns the model's time for every row. It fails, with the row's
+// number, for a row that the model cannot tell of.
+func (w *Worlds) Predict(list []rows.Row, p *profile.Profile) ([]units.Time, error) {
+	all, err := w.calls(list, p)
+	if err != nil {
+		return nil, err
+	}
+	return all.predict(p)
 }
 
 // Halves splits rows: of each series every other size, the first to be fitted,
@@ -122,10 +148,10 @@ func Halves(list []rows.Row) (fitted, held []rows.Row) {
 
 // Constants names the constants that rows tell of: those of the kernels, by
 // algorithm and protocol, and for NVLS those of the switch. Constants of the
-// network are told of by rows of several nodes only.
-func Constants(list []rows.Row) (names []string) {
+// network are told of by rows of several nodes only. Those to keep are left out.
+func Constants(list []rows.Row, keep ...string) (names []string) {
 	add := func(format string, args ...any) {
-		if name := fmt.Sprintf(format, args...); !slices.Contains(names, name) {
+		if name := fmt.Sprintf(format, args...); !slices.Contains(names, name) && !slices.Contains(keep, name) {
 			names = append(names, name)
 		}
 	}
@@ -155,25 +181,29 @@ func Constants(list []rows.Row) (names []string) {
 // tooFew is how many rows for each constant are not enough to fit.
 const tooFew = 2
 
-// Fit fits the constants that the rows tell of, protocol by protocol. It fails
-// where there are too few rows, and where a row is none that the model can tell
-// of.
-func Fit(list []rows.Row, start *profile.Profile, worlds *Worlds) (*profile.Profile, error) {
+// Fit fits the constants that the rows tell of, protocol by protocol, but for
+// those to keep. It fails where there are too few rows, and where a row is none
+// that the model can tell of.
+func Fit(list []rows.Row, start *profile.Profile, worlds *Worlds, keep ...string) (*profile.Profile, error) {
 	p := start
 	for _, protocol := range model.Protocols() {
 		part := slices.DeleteFunc(slices.Clone(list), func(r rows.Row) bool { return r.Protocol != protocol })
 		if len(part) == 0 {
 			continue
 		}
-		names := Constants(part)
+		names := Constants(part, keep...)
 		if len(part) < tooFew*len(names) {
 			return nil, fmt.Errorf("%d rows over %v for %d constants: want at least %d", len(part), protocol, len(names), tooFew*len(names))
 		}
-		if _, err := worlds.Predict(part, p); err != nil {
+		all, err := worlds.calls(part, p)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := all.predict(p); err != nil {
 			return nil, err
 		}
 		fitted, err := profile.Fit(p, names, func(q *profile.Profile) []float64 {
-			times, err := worlds.Predict(part, q)
+			times, err := all.predict(q)
 			if err != nil {
 				panic(err) // it could before
 			}

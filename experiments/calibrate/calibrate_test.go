@@ -25,45 +25,82 @@ func read(t *testing.T, name string) []rows.Row {
 	return list
 }
 
-// Fitted to every other size of rings and trees on 4x H200, the model and the
-// simulator predict the other sizes: half of them within 5 %, all within 15 %.
+// begin is where the shipped profile's fit began: with nothing of what it found.
+const begin = "h200-nvswitch,ndr-rail,../firstlight/start.yaml"
+
+// kept is what rows on one node do not tell of, as their links are the limit.
+const kept = "copy.ring.simple"
+
+// aligned reads rows of rings and trees on 2, 3 and 4x H200.
+func aligned(t *testing.T) []rows.Row {
+	list, offsets, err := calibrate.Align(append(read(t, "../firstlight/measured.csv"), read(t, "../ranks/measured.csv")...))
+	require.NoError(t, err)
+	assert.Len(t, offsets, 6)
+	return list
+}
+
+// Fitted to every other size of rings and trees, the model and the simulator
+// predict the other sizes: on 4x H200 half of them within 5 %, all within 15 %;
+// with 2 and 3 ranks, which another release measured in another way, half within
+// 5 % and nine of ten within 10 %, but rings over LL that fit into the L2 cache
+// are up to a fifth faster than predicted.
 func TestHeldOut(t *testing.T) {
-	start, err := profile.Open("h200-nvswitch,ndr-rail")
-	require.NoError(t, err)
-	worlds := &calibrate.Worlds{}
-	fitted, held := calibrate.Halves(read(t, "../firstlight/measured.csv"))
-	p, err := calibrate.Fit(fitted, start, worlds)
-	require.NoError(t, err)
-	predicted, err := worlds.Predict(held, p)
-	require.NoError(t, err)
-	simulated := make([]units.Time, len(held))
-	for i, r := range held {
-		w, err := worlds.Of(r)
+	for _, c := range []struct {
+		list             []rows.Row
+		held             int
+		ninetieth, worst float64
+	}{{read(t, "../firstlight/measured.csv"), 80, .1, .15}, {aligned(t), 308, .1, .2}} {
+		start, err := profile.Open(begin)
 		require.NoError(t, err)
-		s, err := schedule.New(w.Task(r), w.Cluster, w.Graphs)
+		worlds := &calibrate.Worlds{}
+		fitted, held := calibrate.Halves(c.list)
+		p, err := calibrate.Fit(fitted, start, worlds, kept)
 		require.NoError(t, err)
-		result, err := sim.Run(s, w.Cluster, p)
+		predicted, err := worlds.Predict(held, p)
 		require.NoError(t, err)
-		simulated[i] = result.Time
-	}
-	for _, times := range [][]units.Time{predicted, simulated} {
-		s := calibrate.Summarise(calibrate.Errors(held, times))
-		assert.Equal(t, 80, s.Rows)
-		assert.LessOrEqual(t, s.Median, .05)
-		assert.LessOrEqual(t, s.Max, .15)
+		simulated := make([]units.Time, len(held))
+		for i, r := range held {
+			w, err := worlds.Of(r)
+			require.NoError(t, err)
+			s, err := schedule.New(w.Task(r), w.Cluster, w.Graphs)
+			require.NoError(t, err)
+			result, err := sim.Run(s, w.Cluster, p)
+			require.NoError(t, err)
+			simulated[i] = result.Time
+		}
+		for _, times := range [][]units.Time{predicted, simulated} {
+			s := calibrate.Summarise(calibrate.Errors(held, times))
+			assert.Equal(t, c.held, s.Rows)
+			assert.LessOrEqual(t, s.Median, .05)
+			assert.LessOrEqual(t, s.Ninetieth, c.ninetieth)
+			assert.LessOrEqual(t, s.Max, c.worst)
+		}
 	}
 }
 
-// Two and three ranks were measured with another release of NCCL in another way;
-// the profile as shipped, fitted to four, is right about them all the same.
-func TestFewerRanks(t *testing.T) {
-	list := read(t, "../ranks/measured.csv")
-	p := profile.ForGPU(90)
-	predicted, err := (&calibrate.Worlds{}).Predict(list, p)
+// The shipped constants are what the fit finds in all rows, to the digit; no row
+// of these is one that they have not seen.
+func TestShipped(t *testing.T) {
+	list := aligned(t)
+	start, err := profile.Open(begin)
 	require.NoError(t, err)
-	s := calibrate.Summarise(calibrate.Errors(list, predicted))
-	assert.LessOrEqual(t, s.Median, .06)
-	assert.LessOrEqual(t, s.Ninetieth, .15)
+	p, err := calibrate.Fit(list, start, &calibrate.Worlds{}, kept)
+	require.NoError(t, err)
+	text, err := p.Layer("", profile.Source{Kind: "fitted", Data: "rows"}, calibrate.Constants(list, kept))
+	require.NoError(t, err)
+	layer, err := profile.Parse(text, "layer")
+	require.NoError(t, err)
+	for _, name := range []string{"h200-nvswitch", "h100-nvswitch"} {
+		shipped, err := profile.Load(name)
+		require.NoError(t, err)
+		values := map[string]string{}
+		for _, c := range shipped.Constants {
+			values[c.Path] = c.String()
+		}
+		for _, c := range layer.Constants {
+			assert.Equal(t, c.String(), values[c.Path], "%s: %s: if the model was changed, fit anew (experiments/ranks has the command)", name, c.Path)
+		}
+	}
 }
 
 // Rows made by the model itself are fitted back to where they came from.

@@ -14,13 +14,6 @@ import (
 	"tutti/model/units"
 )
 
-// Line is one way of a call by size. A limit is dashed.
-type Line struct {
-	Name  string
-	Rows  []rows.Row
-	Limit bool
-}
-
 // WriteTimes draws time and, beside it, bus bandwidth by size. The file appears
 // under its name only when it is whole.
 func WriteTimes(path, title string, lines []Line) error {

@@ -10,9 +10,12 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
 
 	"tutti/model/units"
 	"tutti/topo"
@@ -137,14 +140,16 @@ func (c Constant) String() string { return c.field.unit.format(c.Value) }
 // known, said twice, of another form, or without a source.
 func Parse(text []byte, name string) (*File, error) {
 	r := reader{name: name, seen: map[string]int{}, file: &File{Sources: map[string]Source{}}}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(text, &doc); err != nil {
-		return nil, fmt.Errorf("%s: not YAML: %w", name, err)
+	document, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
+	if e := yaml.Error(nil); errors.As(err, &e) && e.GetToken() != nil {
+		return nil, fmt.Errorf("%s:%d: not YAML: %s", name, e.GetToken().Position.Line, e.GetMessage())
+	} else if err != nil {
+		return nil, fmt.Errorf("%s:1: not YAML: %w", name, err)
 	}
-	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("%s: not a profile: want about, sources and constants", name)
+	if len(document.Docs) != 1 || !isMapping(document.Docs[0].Body) {
+		return nil, fmt.Errorf("%s:1: not a profile: want about, sources and constants", name)
 	}
-	if err := r.top(doc.Content[0]); err != nil {
+	if err := r.top(document.Docs[0].Body); err != nil {
 		return nil, err
 	}
 	return r.file, nil
@@ -157,37 +162,57 @@ type reader struct {
 	seen map[string]int // paths, and the lines that they stand on
 }
 
-func (r *reader) errorf(n *yaml.Node, format string, args ...any) error {
-	return fmt.Errorf("%s:%d: %w", r.name, n.Line, fmt.Errorf(format, args...))
+func (r *reader) errorf(n ast.Node, format string, args ...any) error {
+	return fmt.Errorf("%s:%d: %w", r.name, line(n), fmt.Errorf(format, args...))
 }
 
-// pairs goes through a mapping's keys and values.
-func pairs(n *yaml.Node) func(yield func(key, value *yaml.Node) bool) {
-	return func(yield func(key, value *yaml.Node) bool) {
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if !yield(n.Content[i], n.Content[i+1]) {
+func line(n ast.Node) int { return n.GetToken().Position.Line }
+
+func isMapping(n ast.Node) bool { _, ok := n.(ast.MapNode); return ok }
+
+// pairs goes through a mapping's keys and values; anything else has none.
+func pairs(n ast.Node) func(yield func(key, value ast.Node) bool) {
+	return func(yield func(key, value ast.Node) bool) {
+		m, ok := n.(ast.MapNode)
+		if !ok {
+			return
+		}
+		for i := m.MapRange(); i.Next(); {
+			if !yield(i.Key(), i.Value()) {
 				return
 			}
 		}
 	}
 }
 
-func (r *reader) top(n *yaml.Node) error {
+// text returns what a scalar says, and of anything else where it begins.
+func text(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		return n.Value
+	case *ast.LiteralNode:
+		return n.Value.Value
+	default:
+		return n.GetToken().Value
+	}
+}
+
+func (r *reader) top(n ast.Node) error {
 	for key, value := range pairs(n) {
 		var err error
-		switch key.Value {
+		switch text(key) {
 		case "about":
-			err = value.Decode(&r.file.About)
+			r.file.About = text(value)
 		case "sm":
-			if err = value.Decode(&r.file.SM); err != nil || r.file.SM < 1 {
-				err = r.errorf(value, "sm is %q: want a compute capability times ten, such as 90", value.Value)
+			if r.file.SM, err = strconv.Atoi(text(value)); err != nil || r.file.SM < 1 {
+				err = r.errorf(value, "sm is %q: want a compute capability times ten, such as 90", text(value))
 			}
 		case "sources":
 			err = r.sources(value)
 		case "constants":
 			err = r.group("", "", value)
 		default:
-			err = r.errorf(key, "unknown %q: want about, sm, sources or constants", key.Value)
+			err = r.errorf(key, "unknown %q: want about, sm, sources or constants", text(key))
 		}
 		if err != nil {
 			return err
@@ -199,16 +224,24 @@ func (r *reader) top(n *yaml.Node) error {
 	return nil
 }
 
-func (r *reader) sources(n *yaml.Node) error {
-	if n.Kind != yaml.MappingNode {
+func (r *reader) sources(n ast.Node) error {
+	if !isMapping(n) {
 		return r.errorf(n, "sources: want names, each with kind and data")
 	}
 	for key, value := range pairs(n) {
 		var s Source
-		if err := value.Decode(&s); err != nil || !slices.Contains(kinds, s.Kind) || s.Data == "" {
-			return r.errorf(value, "source %s: want {kind: %s, data: WHERE}", key.Value, strings.Join(kinds, "|"))
+		for part, said := range pairs(value) {
+			switch text(part) {
+			case "kind":
+				s.Kind = text(said)
+			case "data":
+				s.Data = text(said)
+			}
 		}
-		r.file.Sources[key.Value] = s
+		if !slices.Contains(kinds, s.Kind) || s.Data == "" {
+			return r.errorf(key, "source %s: want {kind: %s, data: WHERE}", text(key), strings.Join(kinds, "|"))
+		}
+		r.file.Sources[text(key)] = s
 	}
 	return nil
 }
@@ -216,31 +249,31 @@ func (r *reader) sources(n *yaml.Node) error {
 // group reads a mapping of constants, or of further groups, under a path. A key
 // "from" names the source of all values of its mapping and those within; a
 // constant with a source of its own is a mapping of value and from.
-func (r *reader) group(under, from string, n *yaml.Node) error {
-	if n.Kind != yaml.MappingNode {
+func (r *reader) group(under, from string, n ast.Node) error {
+	if !isMapping(n) {
 		return r.errorf(n, "%s: want a mapping", cmp.Or(under, "constants"))
 	}
 	for key, value := range pairs(n) {
-		if key.Value == "from" {
-			from = value.Value
+		if text(key) == "from" {
+			from = text(value)
 			if _, known := r.file.Sources[from]; !known {
 				return r.errorf(value, "unknown source %q: want one of %s", from, strings.Join(slices.Sorted(maps.Keys(r.file.Sources)), ", "))
 			}
 		}
 	}
 	for key, value := range pairs(n) {
-		if key.Value == "from" {
+		if text(key) == "from" {
 			continue
 		}
-		at := strings.TrimPrefix(under+"."+key.Value, ".")
+		place := strings.TrimPrefix(under+"."+text(key), ".")
 		err := error(nil)
 		switch {
-		case key.Value == "value":
+		case text(key) == "value":
 			err = r.constant(under, from, key, value)
-		case value.Kind == yaml.ScalarNode:
-			err = r.constant(at, from, key, value)
+		case isMapping(value):
+			err = r.group(place, from, value)
 		default:
-			err = r.group(at, from, value)
+			err = r.constant(place, from, key, value)
 		}
 		if err != nil {
 			return err
@@ -249,22 +282,22 @@ func (r *reader) group(under, from string, n *yaml.Node) error {
 	return nil
 }
 
-func (r *reader) constant(at, from string, key, value *yaml.Node) error {
-	i := index(at)
+func (r *reader) constant(place, from string, key, value ast.Node) error {
+	i := index(place)
 	if i < 0 {
-		return r.errorf(key, "unknown constant %s", at)
+		return r.errorf(key, "unknown constant %s", place)
 	}
-	if line, twice := r.seen[at]; twice {
-		return r.errorf(key, "%s stands on line %d already", at, line)
+	if first, twice := r.seen[place]; twice {
+		return r.errorf(key, "%s stands on line %d already", place, first)
 	}
-	r.seen[at] = key.Line
+	r.seen[place] = line(key)
 	if from == "" {
-		return r.errorf(key, "%s has no source: want from: and one of sources", at)
+		return r.errorf(key, "%s has no source: want from: and one of sources", place)
 	}
-	v, err := fields[i].unit.parse(value.Value)
+	v, err := fields[i].unit.parse(text(value))
 	if err != nil {
-		return r.errorf(value, "%s is %w", at, err)
+		return r.errorf(value, "%s is %w", place, err)
 	}
-	r.file.Constants = append(r.file.Constants, Constant{at, v, from, &fields[i]})
+	r.file.Constants = append(r.file.Constants, Constant{place, v, from, &fields[i]})
 	return nil
 }

@@ -59,7 +59,7 @@ func Fit(p *Profile, names []string, errors func(*Profile) []float64) (*Profile,
 	cost := func(x []float64) float64 {
 		sum := 0.0
 		for _, e := range errors(at(x)) {
-			const small = .06 // up to which errors count by their square
+			const small = .12 // up to which errors count by their square
 			sum += small * (math.Sqrt(1+e*e/(small*small)) - 1)
 		}
 		for i := range x {

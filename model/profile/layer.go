@@ -1,49 +1,44 @@
 package profile
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/goccy/go-yaml"
 )
 
 // Layer writes the named constants of a profile as a file of their own, to be
 // laid over the profile that they were fitted from. All of them come from the
 // one source. Values are rounded to four digits.
 func (p *Profile) Layer(about string, from Source, names []string) ([]byte, error) {
-	top := mapping()
+	constants := yaml.MapSlice{{Key: "from", Value: "rows"}}
 	for _, name := range names {
-		at, keys := top, strings.Split(name, ".")
-		for _, key := range keys[:len(keys)-1] {
-			at = child(at, key)
-		}
 		v, ok := p.Value(name)
 		if !ok {
 			return nil, fmt.Errorf("unknown constant %s", name)
 		}
-		i := index(name)
-		add(at, keys[len(keys)-1], scalar(fields[i].unit.format(round(v))))
+		constants = put(constants, strings.Split(name, "."), fields[index(name)].unit.format(round(v)))
 	}
-	source := mapping()
-	source.Style = yaml.FlowStyle
-	add(source, "kind", scalar(from.Kind))
-	add(source, "data", scalar(from.Data))
-	sources, constants, doc := mapping(), mapping(), mapping()
-	add(sources, "rows", source)
-	add(constants, "from", scalar("rows"))
-	constants.Content = append(constants.Content, top.Content...)
-	add(doc, "about", scalar(about))
-	add(doc, "sources", sources)
-	add(doc, "constants", constants)
-	var b bytes.Buffer
-	out := yaml.NewEncoder(&b)
-	out.SetIndent(2)
-	if err := out.Encode(doc); err != nil {
-		return nil, err
+	return yaml.Marshal(yaml.MapSlice{
+		{Key: "about", Value: about},
+		{Key: "sources", Value: map[string]Source{"rows": from}},
+		{Key: "constants", Value: constants},
+	})
+}
+
+// put sets a value under keys, making the mappings on the way to it.
+func put(m yaml.MapSlice, keys []string, value string) yaml.MapSlice {
+	if len(keys) == 1 {
+		return append(m, yaml.MapItem{Key: keys[0], Value: value})
 	}
-	return b.Bytes(), out.Close()
+	for i := range m {
+		if m[i].Key == keys[0] {
+			m[i].Value = put(m[i].Value.(yaml.MapSlice), keys[1:], value)
+			return m
+		}
+	}
+	return append(m, yaml.MapItem{Key: keys[0], Value: put(nil, keys[1:], value)})
 }
 
 // round keeps four digits.
@@ -53,20 +48,4 @@ func round(v float64) float64 {
 	}
 	scale := math.Pow(10, 3-math.Floor(math.Log10(v)))
 	return math.Round(v*scale) / scale
-}
-
-func mapping() *yaml.Node                      { return &yaml.Node{Kind: yaml.MappingNode} }
-func scalar(s string) *yaml.Node               { return &yaml.Node{Kind: yaml.ScalarNode, Value: s} }
-func add(n *yaml.Node, k string, v *yaml.Node) { n.Content = append(n.Content, scalar(k), v) }
-
-// child returns the mapping under a key, making it if need be.
-func child(n *yaml.Node, key string) *yaml.Node {
-	for k, v := range pairs(n) {
-		if k.Value == key {
-			return v
-		}
-	}
-	v := mapping()
-	add(n, key, v)
-	return v
 }

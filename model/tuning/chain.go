@@ -14,10 +14,13 @@ import (
 type chain struct {
 	schedule.Shape
 	up, down float64 // the shares of the block's threads
-	// within and between are the hops up inside nodes and between them.
-	within, between int
+	// within and between are the hops up inside nodes and between them; of those
+	// down, so many more are between them.
+	within, between, more int
 	// busiest is how many buffers the busiest worker reads and writes.
 	busiest int
+	// around tells that the way down goes on in the direction of the way up.
+	around bool
 	ways
 }
 
@@ -43,8 +46,11 @@ func (d *Predictor) predictTree(t schedule.Task) Prediction {
 // predictSimpleRing predicts rings that pass whole buffers: a chain over all
 // ranks, whose links carry both directions the same way.
 func (d *Predictor) predictSimpleRing(t schedule.Task) Prediction {
-	c := chain{Shape: schedule.PairsShape(t), up: .5, down: .5, between: d.nodes - 1, busiest: 3, ways: d.ring}
+	c := chain{Shape: schedule.PairsShape(t), up: .5, down: .5, between: d.nodes - 1, busiest: 3, around: true, ways: d.ring}
 	c.within = d.ranks - 1 - c.between
+	if d.nodes > 1 && d.perNode > 1 {
+		c.more = 1 // it begins behind the root, inside a node
+	}
 	c.bothIntra, c.bothInter = c.intra, c.inter
 	if d.ranks > 2 {
 		c.bothIntra.perByte *= 2
@@ -85,7 +91,8 @@ func (d *Predictor) predictChain(t schedule.Task, c chain) Prediction {
 		}
 	}
 	// A leaf sends what it has, the others reduce it with theirs; the root keeps
-	// and sends the sum with all threads; the others keep it and pass it on.
+	// and sends the sum with all threads; the others keep it and pass it on, and
+	// leaves keep it.
 	within, between := c.within, c.between
 	if within > 0 {
 		add(1, up, 2, c.intra)
@@ -96,7 +103,8 @@ func (d *Predictor) predictChain(t schedule.Task, c chain) Prediction {
 	}
 	add(within, up, 3, c.intra)
 	add(between, up, 3, c.inter)
-	within, between = c.within, c.between
+	top := whole // when the root has the first chunk
+	within, between = c.within-c.more, c.between+c.more
 	if between > 0 {
 		add(1, 1, 4, c.inter)
 		between--
@@ -112,20 +120,34 @@ func (d *Predictor) predictChain(t schedule.Task, c chain) Prediction {
 		return max(k.overhead+k.turn+max(k.moving(b, min(up, down), c.busiest), k.wire(b, intra)), k.wire(b, inter))
 	}
 	both := func(b units.Bytes) float64 { return pace(b, c.bothIntra, c.bothInter) }
-	whole += k.overhead
+	keep := k.moving(first, down, 2)
+	if k.streams {
+		keep = 0 // behind the data
+	}
+	whole += k.overhead + keep
+	data += keep
+	// What follows at the pace of a lone direction takes longer once chunks come
+	// down beside those that go up: for all of the time but the way up or, where
+	// the root's child has both at once and passes on whole chunks, but for one.
+	if !k.streams && !c.around && d.nodes == 1 {
+		top = pace(s.Chunk, c.intra, c.inter)
+	}
+	behind := func(alone, together float64) float64 {
+		return alone + max(0, alone-top)*(together/alone-1)
+	}
+	alone, together, first0 := 0.0, 0.0, 0.0
 	if k.streams { // the last reader comes to the end with the slowest writer
-		// The way down begins when the way up is half done, more or less.
-		item := (pace(first, c.intra, c.inter)+both(first))/2 - k.overhead - k.turn
-		data += item
-		whole += item
+		alone, together = pace(first, c.intra, c.inter)-k.overhead-k.turn, both(first)-k.overhead-k.turn
+		first0 = behind(alone, together)
+		data += first0
+		whole += first0
 	}
 	p := Prediction{limit: d.limitOf(&k, ways{intra: c.bothIntra, inter: c.bothInter}, first)}
 	p.terms = [4]float64{k.base, whole - data, data, 0}
 	if s.Loops > 1 {
-		p.terms[3] = both(s.Last)
-	}
-	if s.Loops > 2 { // until the first comes back down, links carry one direction
-		p.terms[3] += pace(s.Chunk, c.intra, c.inter) + float64(s.Loops-3)*both(s.Chunk)
+		alone += float64(float64(s.Loops-2)*pace(s.Chunk, c.intra, c.inter)) + pace(s.Last, c.intra, c.inter)
+		together += float64(float64(s.Loops-2)*both(s.Chunk)) + both(s.Last)
+		p.terms[3] = behind(alone, together) - first0
 	}
 	return p
 }

@@ -44,11 +44,28 @@ func (w world) task(a model.Algorithm, p model.Protocol, size units.Bytes) sched
 // modelled are the algorithms that the model knows.
 var modelled = []model.Algorithm{model.Ring, model.Tree, model.NVLS, model.NVLSTree, model.OneShot, model.TwoShot, model.RailRing, model.SimpleRing}
 
-// The model says what the simulator says: within 5 % on one node, where channels
-// run in step, and for trees within 8 %, as links carry both directions for a part
-// of the time; within 15 % for simple rings, for the same reason; within 10 % for
-// rings on several nodes, and within 30 % where trees of several nodes share NICs
-// and NVLink in such ways.
+// tolerance returns how far the model may be from the simulator: 5 %, but
+//   - 6 % for rings on several nodes, whose hops differ from channel to channel,
+//     and for two shots of so little that ranks have nothing to do;
+//   - 10 % for trees of two ranks, where half of the channels go each way and
+//     chunks up and down meet on the links for a part of the time, and for trees of
+//     several nodes, which share NICs and NVLink in such ways;
+//   - 10 % for simple rings, for the same reason;
+//   - 14 % for NVLS trees, where switches and NICs are busy in turn.
+func tolerance(w world, a model.Algorithm) float64 {
+	switch nodes := w.cluster.Nodes; {
+	case a == model.NVLSTree:
+		return .14
+	case a == model.SimpleRing, a == model.Tree && (nodes > 1 || w.cluster.Ranks() == 2):
+		return .1
+	case nodes > 1, a == model.TwoShot:
+		return .06
+	default:
+		return .05
+	}
+}
+
+// The model says what the simulator says.
 func TestPredictorAgreesWithSimulator(t *testing.T) {
 	worlds := []world{newWorld(t, "h200x4", 1, 0), newWorld(t, "h200x4", 1, 2), newWorld(t, "h200x4", 1, 3), newWorld(t, "dgx-h100", 1, 0)}
 	for _, nodes := range []int{2, 3, 4} {
@@ -56,10 +73,9 @@ func TestPredictorAgreesWithSimulator(t *testing.T) {
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		w := rapid.SampledFrom(worlds).Draw(r, "world")
-		nodes := w.cluster.Nodes
 		a := rapid.SampledFrom(modelled).Draw(r, "algorithm")
 		p := rapid.SampledFrom(a.Protocols()).Draw(r, "protocol")
-		size := units.Bytes(4) << rapid.IntRange(1, 24).Draw(r, "size")
+		size := units.Bytes(4) << rapid.IntRange(1, 25).Draw(r, "size")
 		s, err := schedule.New(w.task(a, p, size), w.cluster, w.graphs)
 		if err != nil {
 			return // not on this cluster
@@ -72,18 +88,7 @@ func TestPredictorAgreesWithSimulator(t *testing.T) {
 			return
 		}
 		require.NoError(r, err)
-		tolerance := .05
-		switch rings := a == model.Ring || a == model.RailRing; {
-		case nodes > 1 && rings:
-			tolerance = .1
-		case nodes > 1:
-			tolerance = .3
-		case a == model.Tree:
-			tolerance = .08
-		case a == model.SimpleRing:
-			tolerance = .15
-		}
-		assert.InEpsilon(r, simulated.Time.Microseconds(), predicted.Time, tolerance)
+		assert.InEpsilonf(r, simulated.Time.Microseconds(), predicted.Time, tolerance(w, a), "%v over %v, %v on %d ranks", a, p, size, w.cluster.Ranks())
 		sum := 0.0
 		for _, term := range predicted.Terms() {
 			sum += term.Time

@@ -67,9 +67,10 @@ func (d *Predictor) predictRing(t schedule.Task) Prediction {
 			pace += float64(float64(count) * max(busy, network))
 			data += float64(float64(count) * item)
 		}
-		last := float64(s.Slices) * k.overhead
-		if k.streams || across > 0 { // the data is not where it belongs yet
-			last += k.moving(slice, 1, 2)
+		// The last rank copies the slices out of its buffer, one after the other.
+		last := float64(float64(s.Slices)*k.overhead) + float64(float64(s.Slices-1)*k.turn) + k.moving(slice, 1, 2)
+		if s.Slices > 1 {
+			last += k.moving(tail, 1, 2)
 		}
 		whole = max(chain, pace)
 		return whole + last + behind, min(data, whole)

@@ -53,28 +53,36 @@ func (l *load) add(route []int) {
 func (l *load) way(routes [][]int, hop profile.Hop, channels int) way {
 	w := way{hop: hop}
 	for _, route := range routes {
-		latency := 0.0
 		for _, link := range route {
 			kind, rate := l.cluster.Link(link)
-			latency += l.profile.Latency[kind].Microseconds()
 			if kind != topo.LinkNVL && hop == profile.HopNVLink {
 				w.hop = profile.HopPCI
 			}
 			each := float64(l.count[link]) / float64(channels) * 1e6 / (float64(rate) * l.profile.Efficiency[kind])
 			w.perByte = max(w.perByte, each)
 		}
-		w.latency = max(w.latency, latency)
+		w.latency = max(w.latency, l.latency(route))
 	}
 	return w
 }
 
-// ringWays goes through the hops that leave the ranks of one node: of the first,
-// and of the second where channels are swapped there.
+// latency returns that of the links of a route, in microseconds.
+func (l *load) latency(route []int) (sum float64) {
+	for _, link := range route {
+		kind, _ := l.cluster.Link(link)
+		sum += l.profile.Latency[kind].Microseconds()
+	}
+	return sum
+}
+
+// ringWays goes through the hops that leave the ranks of the first three nodes:
+// channels are swapped on every other one, and those of the last of an odd number
+// of nodes go elsewhere.
 func (d *Predictor) ringWays(c *topo.Cluster, r *search.Rings) ways {
 	l := newLoad(c, d.profile)
 	var intra, inter [][]int
 	for ch := range r.Channels() {
-		for rank := range min(d.ranks, 2*d.perNode) {
+		for rank := range min(d.ranks, 3*d.perNode) {
 			next := r.At(ch, r.Index(ch, rank)+1)
 			out, in := r.NETs(ch, rank)
 			route := c.Route(rank, next, out, in)
@@ -86,7 +94,14 @@ func (d *Predictor) ringWays(c *topo.Cluster, r *search.Rings) ways {
 			}
 		}
 	}
-	return ways{intra: l.way(intra, profile.HopNVLink, r.Channels()), inter: l.way(inter, profile.HopNET, r.Channels())}
+	w := ways{intra: l.way(intra, profile.HopNVLink, r.Channels()), inter: l.way(inter, profile.HopNET, r.Channels())}
+	if len(inter) > 0 { // a chunk goes over all of them in turn
+		w.inter.latency = 0
+		for _, route := range inter {
+			w.inter.latency += l.latency(route) / float64(len(inter))
+		}
+	}
+	return w
 }
 
 // treeWays goes through the hops up and down at the ranks of the first nodes.

@@ -42,8 +42,22 @@ type clusterView struct {
 // view returns the cluster that the flags mean. Its errors are of usage, but for a
 // file that cannot be read.
 func (f *clusterFlags) view() (*clusterView, error) {
-	given := f.command.Flags().Changed
-	spec, err := fabric.Open(f.fabric)
+	var nodes []int
+	if f.command.Flags().Changed("nodes") {
+		nodes = []int{f.nodes}
+	}
+	views, err := f.join(f.command, f.fabric, nodes, f.gpus, nil)
+	if err != nil {
+		return nil, err
+	}
+	return views[0], nil
+}
+
+// join returns clusters of so many machines each, or of as many as the fabric
+// says, having changed the machine and the fabric, unless change is nil.
+func (f machineFlags) join(c *cobra.Command, fabricName string, nodes []int, gpus int, change func(*fabric.Spec, []byte) ([]byte, error)) ([]*clusterView, error) {
+	given := c.Flags().Changed
+	spec, err := fabric.Open(fabricName)
 	if errors.As(err, new(fabric.UnknownError)) {
 		err = usage(fmt.Errorf("--fabric: %w", err))
 	}
@@ -53,26 +67,39 @@ func (f *clusterFlags) view() (*clusterView, error) {
 	if !given("machine") && spec.Machine != "" {
 		f.machine = spec.Machine
 	}
-	nodes := f.nodes
 	switch {
-	case given("nodes") && (nodes < 1 || nodes > topo.MaxNodes):
-		return nil, usage(fmt.Errorf("--nodes %d: want 1 to %d", nodes, topo.MaxNodes))
-	case !given("nodes") && given("fabric") && spec.Nodes == 0:
-		return nil, usage(fmt.Errorf("--fabric %s does not say how many machines it joins: want --nodes, too", f.fabric))
-	case !given("nodes"):
-		nodes = max(1, spec.Nodes)
+	case len(nodes) == 0 && given("fabric") && spec.Nodes == 0:
+		return nil, usage(fmt.Errorf("--fabric %s does not say how many machines it joins: want --nodes, too", fabricName))
+	case len(nodes) == 0:
+		nodes = []int{max(1, spec.Nodes)}
 	}
-	v := &clusterView{}
-	if v.xml, v.assumed, err = f.xml(f.command); err != nil {
+	text, assumed, err := f.xml(c)
+	if err != nil {
 		return nil, err
 	}
-	if _, err := topo.ReadXML(bytes.NewReader(v.xml), f.machine); err != nil {
+	if change != nil {
+		if text, err = change(spec, text); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := topo.ReadXML(bytes.NewReader(text), f.machine); err != nil {
 		return nil, err
 	}
-	if v.Cluster, err = spec.Cluster(v.xml, f.machine, nodes, f.gpus); err == nil {
-		v.xml, err = spec.Join(v.xml, f.machine, nodes)
+	var views []*clusterView
+	for _, n := range nodes {
+		if n < 1 || n > topo.MaxNodes {
+			return nil, usage(fmt.Errorf("--nodes %d: want 1 to %d", n, topo.MaxNodes))
+		}
+		v := &clusterView{assumed: assumed}
+		if v.Cluster, err = spec.Cluster(text, f.machine, n, gpus); err == nil {
+			v.xml, err = spec.Join(text, f.machine, n)
+		}
+		if err != nil {
+			return nil, usage(err)
+		}
+		views = append(views, v)
 	}
-	return v, usage(err)
+	return views, nil
 }
 
 // cluster is view for those who want the cluster alone.

@@ -141,11 +141,3 @@ func nicRates(list []string) ([]smi.NICRate, error) {
 	}
 	return rates, nil
 }
-
-// openMachine returns a built-in machine, that of a file, or this host.
-func openMachine(name string) (*topo.System, error) {
-	if name == liveMachine {
-		return live.Machine()
-	}
-	return topo.Open(name)
-}

@@ -1,6 +1,6 @@
 // Command tutti predicts how fast a collective is on a GPU cluster, and why.
 //
-// It exits with 0 when all went well, with 1 when something failed with 2
+// It exits with 0 when all went well, with 1 when something failed, with 2
 // when it was called wrongly, and with 130 when it was interrupted.
 package main
 

@@ -82,35 +82,35 @@ func TestSimErrors(t *testing.T) {
 		code int
 		text string
 	}{
-		"--machine nowhere.xml":            {1, "open nowhere.xml: no such file or directory"},
-		"--machine page.xml":               {1, "page.xml: not an NCCL topology: want one <system> element at the top"},
-		"--machine torn.xml":               {1, "torn.xml:2: not XML: unexpected EOF"},
-		"--machine dgx-z80":                {2, `--machine: unknown machine "dgx-z80": want one of ` + strings.Join(topo.Machines(), ", ") + `, or an NCCL topology FILE.xml`},
-		"--nodes 0":                        {2, "0 nodes: want 1 to 16384"},
-		"--nodes 1000000000":               {2, "1000000000 nodes: want 1 to 16384"},
-		"--nodes many":                     {2, `invalid argument "many" for "--nodes" flag: strconv.Atoi: parsing "many": invalid syntax (see tutti sim --help)`},
-		"--gpus 9":                         {2, "9 GPUs of dgx-h100: want 1 to 8"},
-		"-b many":                          {2, `-b: "many" is not a size: want a number of bytes, or one with K, M, G or T (powers of 1024), such as 64M`},
-		"-b 0":                             {2, "-b: size of 0 bytes: want at least one element of float, 4 bytes"},
-		"-b 2G -e 1G":                      {2, "-b 2G is above -e 1G: want at most that"},
-		"-f 1":                             {2, "-f 1: want a factor of at least 2"},
-		"-i 4 -e 1G":                       {2, "more than 10000 sizes from -b 1K to -e 1G: want a larger step"},
-		"--sizes 3T":                       {2, "--sizes: size of 3 TiB: want at most 1 TiB"},
-		"--sizes 1M -b 8":                  {2, "--sizes and --minbytes exclude each other: want one of them"},
-		"--algo butterfly":                 {2, `--algo: unknown algorithm "butterfly": want one of ring, tree, nvls, nvlstree, collnet, collnetchain, pat, simplering, railring, oneshot, twoshot, hierarchical, p2p, all or auto`},
-		"--proto tcp":                      {2, `--proto: unknown protocol "tcp": want one of ll, ll128, simple, all or auto`},
-		"--coll gossip":                    {2, `--coll: unknown collective "gossip": want one of allreduce, allgather, reducescatter, broadcast, reduce, alltoall, sendrecv, exchange`},
-		"--algo nvls --nodes 2":            {2, "nothing to simulate: 2 x dgx-h100: nvls spans one machine, not 2: want nvlstree"},
-		"--algo nvls --gpus 2 --nodes 1":   {2, "nothing to simulate: 1 x dgx-h100: NVLS needs three GPUs or more on a machine, and 2 take part"},
-		"--algo nvls --proto ll --nodes 1": {2, "nothing to simulate: 1 x dgx-h100: nvls does not run over ll: want simple"},
-		"-d quaternion":                    {2, `-d: unknown datatype "quaternion": want one of int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16`},
-		"-o xor":                           {2, `-o: unknown operation "xor": want one of sum, prod, min, max, avg`},
-		"--channels 65":                    {2, "--channels 65: want 1 to 64, or 0 for NCCL's choice"},
-		"--plot table.txt":                 {2, "--plot: figure table.txt: want a name that ends in .png, .svg, .pdf, or --plot none"},
-		"--plot nowhere/x.png":             {1, "figure nowhere/x.png: cannot be written: no such file or directory (--plot PATH writes elsewhere, --plot none nothing)"},
-		"--csv --json":                     {2, "--csv and --json exclude each other: want one of them"},
-		"--fast":                           {2, "unknown flag: --fast (see tutti sim --help)"},
-		"now":                              {2, `unknown command "now" for "tutti sim"`},
+		"--machine nowhere.xml": {1, "open nowhere.xml: no such file or directory"},
+		"--machine page.xml":    {1, "page.xml: not an NCCL topology: want one <system> element at the top"},
+		"--machine torn.xml":    {1, "torn.xml:2: not XML: unexpected EOF"},
+		"--machine dgx-z80":     {2, `--machine: unknown machine "dgx-z80": want one of ` + strings.Join(topo.Machines(), ", ") + `, or an NCCL topology FILE.xml`},
+		"--nodes 0":             {2, "--nodes 0: want 1 to 16384"},
+		"--nodes 1000000000":    {2, "--nodes 1000000000: want 1 to 16384"},
+		"--nodes many":          {2, `invalid argument "many" for "--nodes" flag: strconv.Atoi: parsing "many": invalid syntax (see tutti sim --help)`},
+		"--gpus 9":              {2, "9 GPUs of dgx-h100: want 1 to 8"},
+		"-b many":               {2, `-b: "many" is not a size: want a number of bytes, or one with K, M, G or T (powers of 1024), such as 64M`},
+		"-b 0":                  {2, "-b: size of 0 bytes: want at least one element of float, 4 bytes"},
+		"-b 2G -e 1G":           {2, "-b 2G is above -e 1G: want at most that"},
+		"-f 1":                  {2, "-f 1: want a factor of at least 2"},
+		"-i 4 -e 1G":            {2, "more than 10000 sizes from -b 1K to -e 1G: want a larger step"},
+		"--sizes 3T":            {2, "--sizes: size of 3 TiB: want at most 1 TiB"},
+		"--sizes 1M -b 8":       {2, "--sizes and --minbytes exclude each other: want one of them"},
+		"--algo butterfly":      {2, `--algo: unknown algorithm "butterfly": want one of ring, tree, nvls, nvlstree, collnet, collnetchain, pat, simplering, railring, oneshot, twoshot, hierarchical, p2p, all or auto`},
+		"--proto tcp":           {2, `--proto: unknown protocol "tcp": want one of ll, ll128, simple, all or auto`},
+		"--coll gossip":         {2, `--coll: unknown collective "gossip": want one of allreduce, allgather, reducescatter, broadcast, reduce, alltoall, sendrecv, exchange`},
+		"--algo nvls --nodes 2 --fabric fat-tree": {2, "nothing to simulate: 2 x dgx-h100: nvls spans one machine, not 2: want nvlstree"},
+		"--algo nvls --gpus 2 --nodes 1":          {2, "nothing to simulate: 1 x dgx-h100: NVLS needs three GPUs or more on a machine, and 2 take part"},
+		"--algo nvls --proto ll --nodes 1":        {2, "nothing to simulate: 1 x dgx-h100: nvls does not run over ll: want simple"},
+		"-d quaternion":                           {2, `-d: unknown datatype "quaternion": want one of int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16`},
+		"-o xor":                                  {2, `-o: unknown operation "xor": want one of sum, prod, min, max, avg`},
+		"--channels 65":                           {2, "--channels 65: want 1 to 64, or 0 for NCCL's choice"},
+		"--plot table.txt":                        {2, "--plot: figure table.txt: want a name that ends in .png, .svg, .pdf, or --plot none"},
+		"--plot nowhere/x.png":                    {1, "figure nowhere/x.png: cannot be written: no such file or directory (--plot PATH writes elsewhere, --plot none nothing)"},
+		"--csv --json":                            {2, "--csv and --json exclude each other: want one of them"},
+		"--fast":                                  {2, "unknown flag: --fast (see tutti sim --help)"},
+		"now":                                     {2, `unknown command "now" for "tutti sim"`},
 	} {
 		out, notes, code := tutti(append([]string{"sim"}, strings.Fields(args)...)...)
 		assert.Equal(t, "tutti: "+want.text+"\n", notes, args)
@@ -128,12 +128,12 @@ func TestSimErrors(t *testing.T) {
 // What a cluster cannot run is left out with a note where it was asked for by
 // name.
 func TestSimNotes(t *testing.T) {
-	out, notes, code := tutti("sim", "--nodes", "1,2", "--algo", "nvls,nvlstree", "--sizes", "1M", "--csv")
+	out, notes, code := tutti("sim", "--nodes", "1,2", "--fabric", "fat-tree", "--algo", "nvls,nvlstree", "--sizes", "1M", "--csv")
 	assert.Zero(t, code)
 	assert.Len(t, strings.Split(strings.TrimSpace(out), "\n"), 3)
 	assert.Equal(t, "left out: 1 x dgx-h100: nvlstree joins several machines: want nvls on one\n"+
 		"left out: 2 x dgx-h100: nvls spans one machine, not 2: want nvlstree\n", notes)
-	_, notes, _ = tutti("sim", "--nodes", "1,2", "--algo", "nvls,nvlstree", "--sizes", "1M", "--csv", "-q")
+	_, notes, _ = tutti("sim", "--nodes", "1,2", "--fabric", "fat-tree", "--algo", "nvls,nvlstree", "--sizes", "1M", "--csv", "-q")
 	assert.Empty(t, notes)
 }
 

@@ -4,74 +4,76 @@ import (
 	"bufio"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
+
+	"tutti/experiments/rows"
+	"tutti/experiments/sweep"
 )
 
 func newMerge() *cobra.Command {
-	return &cobra.Command{
-		Use:   "merge FILE.csv...",
-		Short: "Put the parts of a sharded study together",
-		Long: `Put the CSV files that the shards of a study wrote together, in the order of the
-whole study if the files come in that of the shards. Columns must be the same.`,
-		Example: `  tutti sim --nodes 1,2,4,8 --csv --shard 0/2 > 0.csv
-  tutti sim --nodes 1,2,4,8 --csv --shard 1/2 > 1.csv
-  tutti merge 0.csv 1.csv > all.csv`,
+	var f outputFlags
+	c := &cobra.Command{
+		Use:   "merge FILE…",
+		Short: "Bring the rows of several files together, as of the parts of a study",
+		Long: `Bring the rows of several CSV or JSON files together: into one table, CSV, JSON or
+figure, in the order of the study if they are its parts (tutti sim --shard). Rows
+that stand there twice are dropped. Cases that are missing are told at the end,
+and the exit code is 1. Rows that contradict each other, or are of different
+studies, are an error.`,
+		Example: `  tutti merge part*.csv --plot study.png
+  tutti merge --csv part*.csv > study.csv`,
 		Args: arguments(cobra.MinimumNArgs(1)),
-		RunE: func(c *cobra.Command, paths []string) error {
-			text, err := mergeCSV(paths)
-			if err != nil {
-				return err
-			}
-			if _, err := fmt.Fprint(c.OutOrStdout(), text); err != nil {
-				return fmt.Errorf("writing the results: %w", err)
-			}
-			return nil
-		},
+		RunE: func(c *cobra.Command, files []string) error { return merge(c, &f, files) },
 	}
+	f.register(c, noPlot)
+	return c
 }
 
-// mergeCSV deals the lines of files out in turns, below the header that all have,
-// as shards took them.
-func mergeCSV(paths []string) (string, error) {
-	header, parts := "", make([][]string, len(paths))
-	for i, path := range paths {
-		file, err := os.Open(path)
+func merge(c *cobra.Command, f *outputFlags, names []string) error {
+	if err := f.check(c); err != nil {
+		return err
+	}
+	var files []sweep.File
+	for _, name := range names {
+		list, err := readRows(name)
 		if err != nil {
-			return "", err
+			return err
 		}
-		lines := bufio.NewScanner(file)
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			if line := lines.Text(); line != "" && !strings.HasPrefix(line, "#") {
-				parts[i] = append(parts[i], line)
-			}
-		}
-		_ = file.Close() // it was read only
-		switch {
-		case lines.Err() != nil:
-			return "", fmt.Errorf("%s: %w", path, lines.Err())
-		case len(parts[i]) == 0:
-			return "", fmt.Errorf("%s: empty: want the CSV of tutti sim --csv; did that shard fail?", path)
-		case !strings.HasPrefix(parts[i][0], "source,machine,"):
-			return "", fmt.Errorf("%s:1: want the header source,machine,…", path)
-		case header == "":
-			header = parts[i][0]
-		case header != parts[i][0]:
-			return "", fmt.Errorf("%s:1: other columns than in %s: want the shards of one study", path, paths[0])
+		files = append(files, sweep.File{Name: name, Rows: list})
+	}
+	merged, err := sweep.Merge(files)
+	if err != nil {
+		return err
+	}
+	whole := len(merged.Missing) == 0
+	if whole { // a study of its own, no part of one
+		for i := range merged.Rows {
+			merged.Rows[i].Case = rows.Case{}
 		}
 	}
-	var all strings.Builder
-	all.WriteString(header + "\n")
-	for row, more := 1, true; more; row++ {
-		more = false
-		for _, part := range parts {
-			if row < len(part) {
-				all.WriteString(part[row] + "\n")
-				more = true
-			}
-		}
+	if merged.Duplicates > 0 {
+		fmt.Fprintf(f.notes(c), "%d rows stand there more than once, all alike\n", merged.Duplicates)
 	}
-	return all.String(), nil
+	if err := f.write(c, merged.Rows, true); err != nil {
+		return err
+	}
+	if !whole {
+		return fmt.Errorf("%d of %d cases are missing: %s", len(merged.Missing), merged.Of, ranges(merged.Missing))
+	}
+	return nil
+}
+
+// readRows reads a file of rows, CSV or JSON.
+func readRows(name string) ([]rows.Row, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text := bufio.NewReader(file)
+	if first, err := text.Peek(1); err == nil && first[0] == '{' {
+		return rows.ReadJSON(text, name)
+	}
+	return rows.ReadCSV(text, name)
 }

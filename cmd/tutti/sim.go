@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +10,8 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -18,30 +19,15 @@ import (
 	"tutti/experiments/rows"
 	"tutti/experiments/sweep"
 	"tutti/model"
-	"tutti/model/profile"
 	"tutti/model/units"
-	"tutti/sim"
-	"tutti/topo"
-	"tutti/topo/fabric"
-	"tutti/topo/search"
 )
 
 // simFlags are the flags of tutti sim, as they were given.
 type simFlags struct {
-	machine                  string
-	nodes                    []int
-	gpus, channels           int
-	collective, datatype, op string
-	algorithms, protocols    []string
-	sizes                    sizeFlags
-	csv, json, quiet         bool
-	plot                     string
-	fabrics                  []string
-	profile                  string
-	noSymmetry               bool
-	faults                   []string
-	shard                    string
-	memory                   string
+	studyFlags
+	workFlags
+	outputFlags
+	shard string
 }
 
 const (
@@ -50,7 +36,7 @@ const (
 	noPlot         = "none"
 )
 
-// defaultNodes are the cluster sizes when neither machine nor nodes are named.
+// defaultNodes are the cluster sizes when no cluster is named.
 var defaultNodes = []int{1, 2, 4, 8, 16}
 
 func newSim() *cobra.Command {
@@ -58,195 +44,172 @@ func newSim() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sim",
 		Short: "Simulate a collective on clusters and print time and bandwidth by size",
-		Long: `Simulate a collective, chunk by chunk, on one or more clusters of equal machines
-joined by rail-optimised InfiniBand. Prints a table with nccl-tests' columns and
-draws bus bandwidth against size.
+		Long: `Simulate a collective, chunk by chunk, on one or more clusters of equal machines.
+Prints a table with nccl-tests' columns and draws bus bandwidth against size or,
+for one size, time against ranks.
 
-Without flags: AllReduce on 8 to 128 GPUs of DGX H100 by ring, double binary tree
-and NVLS (NVLS tree across nodes), from 1 KiB to 8 GiB.`,
+Without flags: AllReduce on 8 to 128 GPUs of DGX H100, joined by rail-optimised
+InfiniBand, by ring, double binary tree and NVLS (NVLS tree across nodes), from 1
+KiB to 8 GiB.
+
+Ctrl-C ends at once and prints what is finished. A large study can run as the
+array of a cluster's scheduler, in parts (--shard), whose rows tutti merge brings
+together.`,
 		Example: `  tutti sim
   tutti sim --nodes 4 --algo ring --proto ll,ll128,simple -b 8 -e 256M
   tutti sim --machine my-topology.xml --gpus 4 --sizes 64M,1G --csv
-  tutti sim --nodes 1,2,4,8 --algo auto -f 4 --plot scaling.svg`,
+  tutti sim --nodes 16,64 --fabric rail-optimised,fat-tree-2to1 --coll alltoall
+  tutti sim --nodes 1,2,4,8,16,32 --algo auto --sizes 1G --plot scaling.svg
+  tutti sim --nodes 8,16,32 --shard 3/8 --csv > part3.csv`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
-	f.register(c)
+	f.studyFlags.register(c)
+	f.workFlags.register(c)
+	f.outputFlags.register(c, defaultPlot)
+	flags := c.Flags()
+	flags.Lookup("nodes").Usage += " (default 1,2,4,8,16; as the fabric says, or 1, if a machine or a fabric is named)"
+	flags.Lookup("algo").Usage += " (default those that NCCL has by ring, tree, nvls, nvlstree, pat, p2p)"
+	flags.StringVar(&f.shard, "shard", "", "run one part of the cases, as in 3/8; auto/8 takes which one from SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX (default: in a Slurm array its part, else all)")
 	return c
 }
 
-func (f *simFlags) register(c *cobra.Command) {
-	flags := c.Flags()
-	flags.StringVar(&f.machine, "machine", defaultMachine, "a built-in machine ("+strings.Join(topo.Machines(), ", ")+") an NCCL topology FILE.xml, or live: this host")
-	flags.IntSliceVar(&f.nodes, "nodes", nil, "how many such machines, as in 1,2,4 (default 1,2,4,8,16, or 1 if --machine is given)")
-	flags.IntVarP(&f.gpus, "gpus", "g", 0, "use the first N GPUs of each machine (default all)")
-	flags.StringVar(&f.collective, "coll", model.AllReduce.String(), "the collective; allreduce so far")
-	flags.StringSliceVar(&f.algorithms, "algo", []string{"ring", "tree", "nvls", "nvlstree"}, "algorithms; all that the cluster can run; or auto, as tuning decides")
-	flags.StringSliceVar(&f.protocols, "proto", []string{"auto"}, "ll, ll128, simple; all; or auto, as tuning decides for each size")
-	f.sizes.register(c)
-	flags.StringVarP(&f.datatype, "datatype", "d", model.Float32.String(), "type of the elements: float, half, bfloat16, int32, …")
-	flags.StringVarP(&f.op, "op", "o", model.Sum.String(), "operation: sum, prod, min, max, avg")
-	flags.IntVar(&f.channels, "channels", 0, "number of channels (default as NCCL chooses)")
-	flags.StringSliceVar(&f.fabrics, "fabric", []string{defaultFabric}, "how the machines are joined: built-in fabrics (tutti topo fabric) or FILE.yaml, one or several")
-	flags.StringVar(&f.profile, "profile", "", "constants: built-in profiles or files (default as the machine's GPUs)")
-	flags.BoolVar(&f.noSymmetry, "no-symmetry", false, "simulate every worker, even where many do the same")
-	flags.StringArrayVar(&f.faults, "fault", nil, "a slow link, as in \"link=node 3 NET mlx5_0,rate=0.5\": a part of its name (tutti sim tells names) and the share of its rate that is left")
-	flags.StringVar(&f.shard, "shard", "", "run the i-th of n parts of the cases, as in 0/8; auto takes i and n from SLURM_ARRAY_TASK_ID and _COUNT or JOB_COMPLETION_INDEX and COMPLETIONS (default auto where these are set)")
-	flags.StringVar(&f.memory, "memory", "", "refuse cases that need more than this (default what the machine has free)")
-	complete(c, "fabric", fabric.Names())
-	flags.BoolVar(&f.csv, "csv", false, "write CSV instead of the table, and no figure unless --plot is given")
-	flags.BoolVar(&f.json, "json", false, "write JSON instead of the table, and no figure unless --plot is given")
-	flags.StringVar(&f.plot, "plot", defaultPlot, "figure to write: a name ending in .png, .svg or .pdf, or "+noPlot)
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress and no notes")
-	complete(c, "algo", append([]string{"all", "auto"}, names(model.Algorithms())...))
-	complete(c, "proto", append([]string{"all", "auto"}, names(model.Protocols())...))
-	complete(c, "machine", topo.Machines())
-}
-
-// complete offers the shell the words that a flag takes.
-func complete(c *cobra.Command, flag string, words []string) {
-	if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveDefault)); err != nil {
-		panic(err) // no such flag
+// usual lists the algorithms of NCCL's that do a collective, with which tutti
+// sim begins.
+func usual(c model.Collective) (list []model.Algorithm) {
+	for _, a := range []model.Algorithm{model.Ring, model.Tree, model.NVLS, model.NVLSTree, model.P2P} {
+		if slices.Contains(a.Collectives(), c) {
+			list = append(list, a)
+		}
 	}
-}
-
-func names[T fmt.Stringer](values []T) []string {
-	words := make([]string, len(values))
-	for i, v := range values {
-		words[i] = v.String()
-	}
-	return words
+	return list
 }
 
 func (f *simFlags) run(c *cobra.Command) error {
-	study, err := f.study(c)
-	if err != nil {
+	if err := f.check(c); err != nil {
 		return err
 	}
-	plot, err := f.figure(c)
-	if err != nil {
-		return err
-	}
-	jobs, notes, err := f.jobs(study)
+	part, where, err := readShard(f.shard)
 	if err != nil {
 		return usage(err)
 	}
-	part, err := f.part()
+	study, err := f.study(c, defaultNodes, usual)
+	if err != nil {
+		return err
+	}
+	all, notes, err := study.Jobs()
 	if err != nil {
 		return usage(err)
 	}
-	if jobs = part.of(jobs); len(jobs) == 0 {
-		return usage(fmt.Errorf("shard %d of %d has no cases: want at most as many shards as cases", part.index, part.count))
+	jobs, places := all, []int(nil)
+	if part.Count > 1 {
+		if places = part.Of(all); len(places) == 0 {
+			return usage(fmt.Errorf("shard %d of %d has no cases: there are %d", part.Index, part.Count, len(all)))
+		}
+		jobs = nil
+		for _, i := range places {
+			jobs = append(jobs, all[i])
+		}
 	}
-	if err := f.fits(jobs); err != nil {
-		return err
-	}
-	stderr := c.ErrOrStderr()
-	if f.quiet {
-		stderr = io.Discard
+	stderr := f.notes(c)
+	if where != "" {
+		fmt.Fprintf(stderr, "shard %d of %d (%s): %d of %d cases\n", part.Index, part.Count, where, len(jobs), len(all))
 	}
 	if named := c.Flags().Changed("algo") && !slices.Contains(f.algorithms, "all"); named {
 		for _, note := range notes {
 			fmt.Fprintf(stderr, "left out: %s\n", note)
 		}
 	}
-	bar := newProgress(stderr, len(jobs))
-	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt)
-	defer stop()
-	results, err := sweep.Run(ctx, jobs, func(j sweep.Job) {
-		t := j.Task()
-		bar.step(fmt.Sprintf("%v over %v on %d GPUs, %v", t.Algorithm, t.Protocol, t.Ranks, t.Bytes()))
-	})
-	bar.end()
-	if errors.Is(err, context.Canceled) && len(results) > 0 {
-		fmt.Fprintf(stderr, "interrupted: %d of %d cases are finished\n", len(results), len(jobs))
-		if err := f.print(c.OutOrStdout(), results); err != nil {
-			return err
-		}
-		return errInterrupted
-	} else if errors.Is(err, context.Canceled) {
-		return errInterrupted
+	done, failed := f.simulate(c, jobs, stderr)
+	if places != nil {
+		sweep.Number(done, places, all)
 	}
+	return errors.Join(f.write(c, sweep.Rows(done), failed == nil), failed)
+}
+
+// workFlags say how much of the computer to use.
+type workFlags struct {
+	memory string
+}
+
+func (f *workFlags) register(c *cobra.Command) {
+	c.Flags().StringVar(&f.memory, "memory", "", "how much memory the simulation may take, as in 64G; or any (default what is free)")
+}
+
+// simulate runs the jobs, with progress on stderr. When the user or the scheduler
+// ends it, it returns what is done.
+func (f *workFlags) simulate(c *cobra.Command, jobs []sweep.Job, stderr io.Writer) ([]sweep.Done, error) {
+	limit, err := f.limit()
 	if err != nil {
-		return err
+		return nil, usage(fmt.Errorf("--memory: %w", err))
 	}
-	if plot != noPlot {
-		if err := figure.Write(plot, results); err != nil {
-			return err
-		}
+	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second time ends it the hard way
+	bar := newProgress(stderr, len(jobs))
+	done, err := sweep.Run(ctx, jobs, limit, func(j sweep.Job) { bar.step(j.String()) })
+	bar.end()
+	switch tooLarge := (*sweep.MemoryError)(nil); {
+	case errors.As(err, &tooLarge):
+		return nil, fmt.Errorf("%w: want fewer --nodes or --channels, a larger computer, or --memory %d if there is more%s", err,
+			tooLarge.Need, map[bool]string{true: "; and no --no-symmetry"}[c.Flags().Changed("no-symmetry")])
+	case ctx.Err() != nil:
+		return done, fmt.Errorf("%w: %d of %d cases are finished", errInterrupted, len(done), len(jobs))
 	}
-	if err := f.print(c.OutOrStdout(), results); err != nil {
-		return err
-	}
-	if plot != noPlot {
-		fmt.Fprintf(stderr, "figure: %s\n", plot)
-	}
-	return nil
+	return done, err
 }
 
-// jobs lists the cases of the study on each of the fabrics.
-func (f *simFlags) jobs(study sweep.Study) (jobs []sweep.Job, notes []string, err error) {
-	for _, name := range f.fabrics {
-		if name != defaultFabric {
-			spec, err := fabric.Open(name)
-			if err != nil {
-				return nil, nil, fmt.Errorf("--fabric: %w", err)
-			}
-			study.Join = func(nodes int) (*topo.Cluster, error) {
-				text, err := topo.XML(f.machine)
-				if err != nil {
-					return nil, err
-				}
-				return spec.Cluster(text, f.machine, nodes, f.gpus)
-			}
-		} else {
-			study.Join = nil
-		}
-		more, why, err := study.Jobs()
-		if err != nil {
-			return nil, nil, err
-		}
-		jobs, notes = append(jobs, more...), append(notes, why...)
+func (f *workFlags) limit() (units.Bytes, error) {
+	switch f.memory {
+	case "":
+		return freeMemory(), nil
+	case "any":
+		return 0, nil
+	default:
+		return units.ParseBytes(f.memory)
 	}
-	return jobs, notes, nil
 }
 
-// fits fails if a case needs more memory than there is.
-func (f *simFlags) fits(jobs []sweep.Job) error {
-	limit := freeMemory()
-	if f.memory != "" {
-		var err error
-		if limit, err = units.ParseBytes(f.memory); err != nil {
-			return usage(fmt.Errorf("--memory: %w", err))
-		}
+// outputFlags say in which form results are told.
+type outputFlags struct {
+	csv, json, quiet bool
+	plot, x          string
+}
+
+func (f *outputFlags) register(c *cobra.Command, plot string) {
+	flags := c.Flags()
+	flags.BoolVar(&f.csv, "csv", false, "write CSV instead of the table, and no figure unless --plot is given")
+	flags.BoolVar(&f.json, "json", false, "write JSON instead of the table, and no figure unless --plot is given")
+	flags.StringVar(&f.plot, "plot", plot, "figure to write: a name ending in .png, .svg or .pdf, or "+noPlot)
+	flags.StringVar(&f.x, "x", "", "what the figure goes by: size, with bus bandwidth, or ranks, with time (default size where there are several)")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress and no notes")
+	complete(c, "x", figure.Axes)
+}
+
+// notes is where notes go.
+func (f *outputFlags) notes(c *cobra.Command) io.Writer {
+	if f.quiet {
+		return io.Discard
 	}
-	if limit == 0 {
+	return c.ErrOrStderr()
+}
+
+// check finds what is wrong with the flags, and makes sure that the figure, if
+// there is to be one, can be written.
+func (f *outputFlags) check(c *cobra.Command) error {
+	if err := exclusive(c, "csv", "json"); err != nil {
+		return usage(err)
+	}
+	if (f.csv || f.json) && !c.Flags().Changed("plot") {
+		f.plot = noPlot
+	}
+	if f.x != "" && !slices.Contains(figure.Axes, f.x) {
+		return usage(fmt.Errorf("--x %s: want %s", f.x, strings.Join(figure.Axes, " or ")))
+	}
+	if f.plot == noPlot {
 		return nil
 	}
-	for _, j := range jobs {
-		if !j.Large() {
-			continue
-		}
-		if need := j.Need(); need > limit {
-			t := j.Task()
-			advice := "want fewer nodes or --channels, or a machine with more memory (--memory SIZE sets the limit)"
-			if f.noSymmetry {
-				advice = "want it without --no-symmetry, or " + advice[len("want "):]
-			}
-			return fmt.Errorf("%v over %v on %d GPUs needs about %.1f GiB, and %.1f GiB are free: %s",
-				t.Algorithm, t.Protocol, t.Ranks, float64(need)/float64(units.GiB), float64(limit)/float64(units.GiB), advice)
-		}
-	}
-	return nil
-}
-
-// figure returns the file that the figure goes to, or none, having made sure
-// that it can be written.
-func (f *simFlags) figure(c *cobra.Command) (string, error) {
-	if (f.csv || f.json) && !c.Flags().Changed("plot") || f.plot == noPlot {
-		return noPlot, nil
-	}
-	return f.plot, checkFigure(f.plot)
+	return checkFigure(f.plot)
 }
 
 // checkFigure makes sure that a figure can be written.
@@ -261,106 +224,44 @@ func checkFigure(path string) error {
 	return nil
 }
 
-// print writes the results, whole or not at all, in the form that was asked for.
-func (f *simFlags) print(to io.Writer, results []rows.Row) error {
+// write writes the results, whole or not at all, in the form that was asked for,
+// and the figure if they are all there.
+func (f *outputFlags) write(c *cobra.Command, results []rows.Row, whole bool) error {
+	if len(results) == 0 {
+		return nil
+	}
 	write := rows.WriteTable
 	if f.csv {
 		write = rows.WriteCSV
 	} else if f.json {
 		write = rows.WriteJSON
 	}
+	draw := func() error { return figure.WriteBy(f.plot, results, f.axis(results)) }
+	if !whole {
+		f.plot = noPlot
+	}
+	return f.tell(c, func(w io.Writer) error { return write(w, results) }, draw)
+}
+
+// axis returns what the figure goes by.
+func (f *outputFlags) axis(results []rows.Row) string { return cmp.Or(f.x, figure.Axis(results)) }
+
+// tell draws the figure, if there is to be one, and writes a text to stdout.
+func (f *outputFlags) tell(c *cobra.Command, write func(io.Writer) error, draw func() error) error {
+	if f.plot != noPlot {
+		if err := draw(); err != nil {
+			return err
+		}
+	}
 	var text bytes.Buffer
-	if err := write(&text, results); err != nil {
+	if err := write(&text); err != nil {
 		return err
 	}
-	if _, err := text.WriteTo(to); err != nil {
+	if _, err := text.WriteTo(c.OutOrStdout()); err != nil {
 		return fmt.Errorf("writing the results: %w", err)
 	}
+	if f.plot != noPlot {
+		fmt.Fprintf(f.notes(c), "figure: %s\n", f.plot)
+	}
 	return nil
-}
-
-// study reads the flags. Its errors are of usage, but for a file that cannot be
-// read.
-func (f *simFlags) study(c *cobra.Command) (sweep.Study, error) {
-	s := sweep.Study{Nodes: f.nodes, GPUs: f.gpus, Channels: f.channels, NoSymmetry: f.noSymmetry}
-	err := exclusive(c, "csv", "json")
-	if err != nil {
-		return s, usage(err)
-	}
-	if s.Machine, err = openMachine(f.machine); err != nil {
-		if errors.As(err, new(topo.UnknownMachineError)) {
-			err = usage(fmt.Errorf("--machine: %w", err))
-		}
-		return s, err
-	}
-	if len(s.Nodes) == 0 {
-		s.Nodes = []int{1}
-		if !c.Flags().Changed("machine") {
-			s.Nodes = defaultNodes
-		}
-	}
-	for _, text := range f.faults {
-		fault, err := parseFault(text)
-		if err != nil {
-			return s, usage(fmt.Errorf("--fault: %w", err))
-		}
-		s.Faults = append(s.Faults, fault)
-	}
-	if f.profile != "" {
-		if s.Profile, err = profile.Open(f.profile); err != nil {
-			return s, usage(fmt.Errorf("--profile: %w", err))
-		}
-	}
-	if s.Channels < 0 || s.Channels > search.MaxChannels {
-		return s, usage(fmt.Errorf("--channels %d: want 1 to %d, or 0 for NCCL's choice", s.Channels, search.MaxChannels))
-	}
-	if s.Collective, err = model.ParseCollective(f.collective); err != nil {
-		return s, usage(fmt.Errorf("--coll: %w", err))
-	}
-	if s.Datatype, err = model.ParseDatatype(f.datatype); err != nil {
-		return s, usage(fmt.Errorf("-d: %w", err))
-	}
-	if s.Redop, err = model.ParseRedop(f.op); err != nil {
-		return s, usage(fmt.Errorf("-o: %w", err))
-	}
-	if s.Algorithms, err = choices(f.algorithms, model.Algorithms(), model.ParseAlgorithm); err != nil {
-		return s, usage(fmt.Errorf("--algo: %w", err))
-	}
-	if s.Protocols, err = choices(f.protocols, model.Protocols(), model.ParseProtocol); err != nil {
-		return s, usage(fmt.Errorf("--proto: %w", err))
-	}
-	s.Sizes, err = f.sizes.sizes(c, s.Datatype)
-	return s, usage(err)
-}
-
-// choices reads a list of names: all for every value, auto for none, which
-// leaves the choice to tuning.
-func choices[T comparable](words []string, all []T, parse func(string) (T, error)) (list []T, err error) {
-	for _, word := range words {
-		switch {
-		case word == "all":
-			return all, nil
-		case word == "auto" && len(words) == 1:
-			return nil, nil
-		}
-		v, err := parse(word)
-		if err != nil {
-			return nil, fmt.Errorf("%w, all or auto", err)
-		}
-		if !slices.Contains(list, v) {
-			list = append(list, v)
-		}
-	}
-	return list, nil
-}
-
-// parseFault reads link=NAME,rate=SHARE.
-func parseFault(text string) (f sim.Fault, err error) {
-	link, rate, found := strings.Cut(text, ",rate=")
-	name, isLink := strings.CutPrefix(link, "link=")
-	if f.Rate, err = strconv.ParseFloat(rate, 64); !found || !isLink || name == "" || err != nil || !(f.Rate >= 1e-6 && f.Rate <= 1) {
-		return f, fmt.Errorf("%q: want link=NAME,rate=SHARE with a share above 0 and at most 1", text)
-	}
-	f.Link = name
-	return f, nil
 }

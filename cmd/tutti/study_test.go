@@ -10,68 +10,105 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The shards of a study, put together, are the study; a scheduler's variables
-// stand for --shard.
-func TestShards(t *testing.T) {
+// What the parts of a study give, in any order and form, is what the whole gives;
+// what is missing, contradicts or is of another study is told.
+func TestShardsMerge(t *testing.T) {
 	t.Chdir(t.TempDir())
-	study := []string{"sim", "--nodes", "1,2", "--algo", "ring,tree", "--sizes", "1K,1M,4M", "--csv"}
-	whole, _, code := tutti(study...)
-	require.Zero(t, code)
-	files := []string{"merge"}
-	for _, i := range []string{"0", "1", "2", "3", "4"} {
-		part, _, code := tutti(append(study, "--shard", i+"/5")...)
-		require.Zero(t, code)
-		t.Setenv("JOB_COMPLETION_INDEX", i)
-		t.Setenv("COMPLETIONS", "5")
-		same, _, _ := tutti(study...)
-		require.Equal(t, part, same)
-		require.NoError(t, os.WriteFile(i+".csv", []byte(part), 0o600))
-		files = append(files, i+".csv")
+	study := []string{"sim", "--nodes", "1,2", "-f", "64", "-q"}
+	run := func(file string, args ...string) {
+		out, notes, code := tutti(append(study, args...)...)
+		require.Zero(t, code, notes)
+		require.NoError(t, os.WriteFile(file, []byte(out), 0o600))
 	}
-	merged, _, code := tutti(files...)
+	whole, _, _ := tutti(append(study, "--csv")...)
+	run("1.csv", "--csv", "--shard", "1/3")
+	t.Setenv("SLURM_ARRAY_TASK_ID", "7")
+	t.Setenv("SLURM_ARRAY_TASK_MIN", "5")
+	t.Setenv("SLURM_ARRAY_TASK_STEP", "2")
+	t.Setenv("SLURM_ARRAY_TASK_COUNT", "3")
+	run("2.csv", "--csv")
+	t.Setenv("SLURM_ARRAY_TASK_ID", "")
+	t.Setenv("JOB_COMPLETION_INDEX", "2")
+	run("3.csv", "--csv", "--shard", "auto/3")
+	run("3.json", "--json", "--shard", "auto/3")
+	run("other.csv", "--csv", "--shard", "1/3", "--proto", "simple")
+
+	out, notes, code := tutti("merge", "--csv", "3.csv", "1.csv", "2.csv", "1.csv")
 	assert.Zero(t, code)
-	assert.Equal(t, whole, merged)
+	assert.Equal(t, whole, out)
+	assert.Contains(t, notes, "rows stand there more than once, all alike")
+	table, _, _ := tutti("merge", "3.csv", "1.csv", "2.csv")
+	other, _, code := tutti("merge", "1.csv", "2.csv", "3.json")
+	assert.Zero(t, code)
+	assert.Equal(t, table, other)
+
+	out, notes, code = tutti("merge", "1.csv", "3.csv")
+	assert.Equal(t, 1, code)
+	assert.NotEmpty(t, out)
+	assert.Regexp(t, `^tutti: \d+ of 24 cases are missing: [\d,-]+\n$`, notes)
+	_, notes, code = tutti("merge", "1.csv", "other.csv")
+	assert.Equal(t, 1, code)
+	assert.Contains(t, notes, "want parts of one")
+	text, err := os.ReadFile("1.csv")
+	require.NoError(t, err)
+	slower := strings.Replace(string(text), ",tree,ll,1,8,1,float,sum,1024,", ",tree,ll,1,8,1,float,sum,1024,9", 1)
+	require.NotEqual(t, string(text), slower)
+	require.NoError(t, os.WriteFile("slower.csv", []byte(slower), 0o600))
+	out, notes, code = tutti("merge", "1.csv", "slower.csv")
+	assert.Equal(t, 1, code)
+	assert.Empty(t, out)
+	assert.Regexp(t, `allreduce tree over ll on 8 ranks of dgx-h100, 1 KiB takes .* in 1.csv, and .* in slower.csv`, notes)
 }
 
-func TestShardErrors(t *testing.T) {
-	t.Chdir(t.TempDir())
-	require.NoError(t, os.WriteFile("empty.csv", nil, 0o600))
-	require.NoError(t, os.WriteFile("other.csv", []byte("a,b\n"), 0o600))
-	for args, want := range map[string]struct {
-		code int
-		text string
-	}{
-		"sim --shard 5/5":                          {2, "--shard 5/5: want I/N with I from 0 to N-1, as in 0/8"},
-		"sim --shard auto":                         {2, "--shard auto: neither SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX is set with its count"},
-		"sim --nodes 1 --sizes 8 --shard 7/9":      {2, "shard 7 of 9 has no cases: want at most as many shards as cases"},
-		"sim --nodes 2 --fabric moon --sizes 8":    {2, "--fabric: "},
-		"sim --fault link=x":                       {2, `--fault: "link=x": want link=NAME,rate=SHARE with a share above 0 and at most 1`},
-		"merge":                                    {2, "requires at least 1 arg(s)"},
-		"merge nowhere.csv":                        {1, "open nowhere.csv: no such file or directory"},
-		"merge empty.csv":                          {1, "empty.csv: empty: want the CSV of tutti sim --csv; did that shard fail?"},
-		"merge other.csv":                          {1, "other.csv:1: want the header source,machine,…"},
-		"whatif --nodes 1":                         {2, "--versus is missing"},
-		"whatif --nodes 1 --versus now":            {2, `--versus: "now" is no flag`},
-		"whatif --nodes 1 --versus --fast":         {2, "--versus: unknown flag: --fast"},
-		"trace --out x.png":                        {2, "--out x.png: want a name in .json or .svg"},
-		"trace --nodes 64 --size 1G --channels 16": {2, "more than 4194304 steps: want fewer nodes, channels or bytes"},
-		"trace --nodes 8 --size 1G -O x.svg":       {2, "steps are too many for a picture: want at most 20000, or --out in .json"},
-		"sim --nodes 16384 --algo tree --sizes 1G --no-symmetry --memory 1G": {1, "tree over simple on 131072 GPUs needs about"},
-	} {
-		out, notes, code := tutti(strings.Fields(args)...)
-		assert.Contains(t, notes, want.text, args)
-		assert.Equal(t, want.code, code, args)
-		assert.Empty(t, out, args)
+// Every collective by every algorithm runs, or says why not.
+func TestSimCombinations(t *testing.T) {
+	for _, nodes := range []string{"1", "2"} {
+		for _, c := range collectives() {
+			out, notes, code := tutti("sim", "--nodes", nodes, "--coll", c.String(), "--algo",
+				"ring,tree,nvls,nvlstree,collnet,collnetchain,pat,simplering,railring,oneshot,twoshot,hierarchical,p2p", "--sizes", "64K", "--csv")
+			assert.Zero(t, code, notes)
+			assert.Equal(t, 13, strings.Count(out, "\n")-1+strings.Count(notes, "left out: "), "%v on %s nodes", c, nodes)
+			out, notes, code = tutti("sim", "--nodes", nodes, "--coll", c.String(), "--sizes", "64K", "--csv")
+			assert.Zero(t, code, notes)
+			assert.Greater(t, strings.Count(out, "\n"), 1)
+		}
 	}
 }
 
 func TestWhatif(t *testing.T) {
-	out, _, code := tutti("whatif", "--nodes", "1", "--algo", "ring", "--sizes", "64M", "--proto", "simple", "--csv", "--versus", "--proto ll128 --channels 8")
+	t.Chdir(t.TempDir())
+	out, notes, code := tutti("whatif", "--algo", "ring", "--sizes", "64M", "--fabric", "fat-tree", "--against", "oversubscription=4:1", "--against", "fabric=single-switch", "--plot", "x.png")
 	assert.Zero(t, code)
-	lines := strings.Split(strings.TrimSpace(out), "\n")
-	require.Len(t, lines, 2)
-	assert.Equal(t, "ranks,size(B),algo,proto,time(us),busbw(GB/s),held up by,time'(us),busbw'(GB/s),held up by',change(%)", lines[0])
-	assert.Contains(t, lines[1], "8,67108864,ring,simple > ll128,")
+	assert.Equal(t, "figure: x.png\n", notes)
+	lines := strings.Split(out, "\n")
+	assert.Equal(t, "# B: oversubscription 4:1, fabric fat-tree", lines[1])
+	assert.Regexp(t, `^ +128 +67108864  ring/\w+ +[\d.]+  ring/\w+ +[\d.]+  [1-4]\.\d+  ring/\w+ +[\d.]+  0\.\d+ $`, lines[4])
+	assert.FileExists(t, "x.png")
+	for args, want := range map[string]string{
+		"":                              "nothing to compare with: want --against FLAG=VALUE,…, or a list of fabrics",
+		"--against speed=2":             `--against speed=2: "speed=2" is no setting: want FLAG=VALUE with one of machine, fabric, nodes, gpus, net-rate, without, oversubscription, routing, profile, algo, proto, channels, fault`,
+		"--against without=eth0":        "--against without=eth0: --without eth0: the machine has no such NIC: want some of mlx5_0, mlx5_1, mlx5_2, mlx5_3, mlx5_4, mlx5_5, mlx5_6, mlx5_7",
+		"--against oversubscription=no": "--against oversubscription=no: --oversubscription no: want 0.01:1 to 1000:1, such as 2:1",
+	} {
+		out, notes, code := tutti(append([]string{"whatif"}, strings.Fields(args)...)...)
+		assert.Equal(t, "tutti: "+want+"\n", notes)
+		assert.Equal(t, 2, code)
+		assert.Empty(t, out)
+	}
+}
+
+func TestShardErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"0/4":  "--shard 0/4: want 1/4 to 4/4, or auto/4",
+		"1/no": `--shard 1/no: "no" is no number of parts: want I/N, as in 3/8, or auto/N`,
+		"3":    "--shard 3: want I/N, as in 3/8, auto/N or auto",
+		"auto": "--shard auto: neither SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX is set",
+		"9/9":  "shard 9 of 9 has no cases: there are 1",
+	} {
+		_, notes, code := tutti("sim", "--nodes", "1", "--algo", "ring", "--sizes", "1M", "--plot", "none", "--shard", text)
+		assert.Equal(t, "tutti: "+want+"\n", notes)
+		assert.Equal(t, 2, code)
+	}
 }
 
 func TestTrace(t *testing.T) {
@@ -84,4 +121,14 @@ func TestTrace(t *testing.T) {
 	text, err := os.ReadFile("t.json")
 	require.NoError(t, err)
 	assert.True(t, json.Valid(text))
+	for args, want := range map[string]string{
+		"trace --out x.png":                        "--out x.png: want a name in .json or .svg",
+		"trace --nodes 64 --size 1G --channels 16": "more than 4194304 steps: want fewer nodes, channels or bytes",
+		"trace --nodes 8 --size 1G -O x.svg":       "steps are too many for a picture: want at most 20000, or --out in .json",
+		"sim --fault link=x":                       `--fault: "link=x": want link=NAME,rate=SHARE with a share above 0 and at most 1`,
+	} {
+		_, notes, code := tutti(strings.Fields(args)...)
+		assert.Contains(t, notes, want)
+		assert.Equal(t, 2, code)
+	}
 }

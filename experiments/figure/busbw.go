@@ -5,7 +5,9 @@ import (
 	"image/color"
 	"io"
 	"math"
+	"path"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -59,36 +61,88 @@ type panel struct {
 type line struct {
 	name string
 	rows []rows.Row
+	// shade is where the line stands in an order of all panels' lines, from 0 to
+	// 1.
+	shade float64
 }
 
-// panels sorts the rows, in their order, into panels and lines: a panel for each
-// algorithm with a line for each cluster, or a single one where there is one
-// cluster or one way for each size. Protocols are told apart where a size was
-// run over several.
-func panels(list []rows.Row) (out []panel, clusters bool) {
-	clusters = kinds(list, func(r rows.Row) rows.Row { return rows.Row{Ranks: r.Ranks} }) > 1
-	ways := kinds(list, func(r rows.Row) rows.Row { return rows.Row{Ranks: r.Ranks, Bytes: r.Bytes} }) < len(list)
-	protocols := kinds(list, func(r rows.Row) rows.Row { return rows.Row{Ranks: r.Ranks, Bytes: r.Bytes, Algorithm: r.Algorithm} }) < len(list)
+// panels sorts the rows, in their order, into panels and lines. By size there is
+// a panel for each algorithm with a line for each cluster, or a single one where
+// there is one cluster or one way for each size; by ranks it is sizes that have
+// lines. Machines, fabrics, protocols and numbers of channels are told apart
+// where one place on the axis has several.
+func panels(list []rows.Row, by axis) (out []panel, grouped bool) {
+	grouped = kinds(list, by.group) > 1
+	at := func(r rows.Row) rows.Row { return rows.Row{Ranks: r.Ranks, Bytes: r.Bytes} }
+	ways := kinds(list, at) < len(list)
+	both := slices.ContainsFunc(list, func(r rows.Row) bool { return r.Algorithm == model.NVLS && r.Nodes > 1 })
+	var parts []func(rows.Row) string
+	algorithm := func(r rows.Row) string {
+		if by.clusters && grouped && r.Algorithm == model.NVLSTree && !both {
+			return model.NVLS.String() // one panel for both
+		}
+		return r.Algorithm.String()
+	}
+	for _, part := range []func(rows.Row) string{
+		algorithm,
+		func(r rows.Row) string { return r.Machine },
+		func(r rows.Row) string { return fabricOf(r) },
+		func(r rows.Row) string { return r.Protocol.String() },
+		func(r rows.Row) string { return fmt.Sprintf("%d channels", r.Channels) },
+	} {
+		before := kinds(list, key(at, parts))
+		with := append(slices.Clip(parts), part)
+		if len(parts) == 0 || kinds(list, key(at, with)) > before {
+			parts = with
+		}
+	}
+	var groups []rows.Row
 	for _, r := range list {
-		way := r.Algorithm.String()
-		if clusters && r.Algorithm == model.NVLSTree {
-			way = model.NVLS.String() // one panel for both, as no cluster has both
+		if g := by.group(r); !slices.Contains(groups, g) {
+			groups = append(groups, g)
 		}
-		if protocols {
-			way += " " + r.Protocol.String()
-		}
+	}
+	for _, r := range list {
+		way := strings.Join(words(r, parts), " ")
 		title, name := "", way
-		if clusters {
-			name = fmt.Sprintf("%d GPUs", r.Ranks)
+		if grouped {
+			name = by.name(r)
 			if ways {
 				title = way
 			}
 		}
 		p := find(&out, func(p panel) bool { return p.title == title }, panel{title: title})
-		l := find(&p.lines, func(l line) bool { return l.name == name }, line{name: name})
+		shade := float64(slices.Index(groups, by.group(r))) / float64(max(1, len(groups)-1))
+		l := find(&p.lines, func(l line) bool { return l.name == name }, line{name: name, shade: shade})
 		l.rows = append(l.rows, r)
 	}
-	return out, clusters
+	return out, grouped
+}
+
+// key returns a row's place, with some of its parts.
+func key(at func(rows.Row) rows.Row, parts []func(rows.Row) string) func(rows.Row) rows.Row {
+	return func(r rows.Row) rows.Row {
+		k := at(r)
+		k.Machine = strings.Join(words(r, parts), "/")
+		return k
+	}
+}
+
+func words(r rows.Row, parts []func(rows.Row) string) (words []string) {
+	for _, part := range parts {
+		if word := part(r); word != "" {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// fabricOf names what joins the machines, if there are several.
+func fabricOf(r rows.Row) string {
+	if r.Why == nil {
+		return ""
+	}
+	return strings.TrimSuffix(path.Base(r.Why.Fabric), ".yaml")
 }
 
 // kinds counts how many rows differ in their key.
@@ -110,84 +164,116 @@ func find[T any](list *[]T, fits func(T) bool, fresh T) *T {
 	return &(*list)[i]
 }
 
-// busBandwidth draws bus bandwidth against size, panel beside panel on common
-// axes, with a dashed line at each of some sizes.
-func busBandwidth(list []rows.Row, format string, marks []units.Bytes) (io.WriterTo, error) {
-	all, clusters := panels(list)
-	plots := [][]*plot.Plot{make([]*plot.Plot, len(all))}
-	least, most, top := float64(list[0].Bytes), float64(list[0].Bytes), 0.0
-	for _, r := range list {
-		least, most = min(least, float64(r.Bytes)), max(most, float64(r.Bytes))
-		top = max(top, float64(r.BusBW()/units.GBps))
+// columns is how many panels stand side by side at the most.
+const columns = 4
+
+// drawPanels draws panel beside panel on common scales, with a dashed line at
+// each of some sizes.
+func drawPanels(title string, all []panel, grouped bool, format string, by axis, marks []units.Bytes) (io.WriterTo, error) {
+	least, low, most, high := math.Inf(1), math.Inf(1), 0.0, 0.0
+	for _, p := range all {
+		for _, l := range p.lines {
+			for _, r := range l.rows {
+				least, most = min(least, by.x(r)), max(most, by.x(r))
+				low, high = min(low, by.y(r)), max(high, by.y(r))
+			}
+		}
 	}
-	if least == most { // a single size: some room around it
+	if least == most { // a single place: some room around it
 		least, most = least/2, most*2
 	}
-	if top == 0 { // a single rank has no bus
-		top = 1
-	}
+	bottom, top := by.scale(low, high)
+	cols := min(len(all), columns)
+	plots := make([][]*plot.Plot, (len(all)+cols-1)/cols)
 	for i, p := range all {
-		drawn, err := p.draw(clusters)
+		drawn, err := p.draw(by, grouped)
 		if err != nil {
 			return nil, err
 		}
-		if i == 0 {
-			drawn.Y.Label.Text = "bus bandwidth (GB/s)"
+		if i%cols == 0 {
+			drawn.Y.Label.Text = by.yLabel
+			plots[i/cols] = make([]*plot.Plot, cols)
 		}
 		drawn.X.Min, drawn.X.Max = least, most
-		drawn.Y.Min, drawn.Y.Max = 0, top*1.06
+		drawn.Y.Min, drawn.Y.Max = bottom, top
 		for _, size := range marks {
-			line, err := plotter.NewLine(plotter.XYs{{X: float64(size), Y: 0}, {X: float64(size), Y: top * 1.06}})
+			line, err := plotter.NewLine(plotter.XYs{{X: float64(size), Y: bottom}, {X: float64(size), Y: top}})
 			if err != nil {
 				return nil, err
 			}
 			line.Color, line.Width, line.Dashes = color.Gray{110}, 0.8, []vg.Length{3, 2}
 			drawn.Add(line)
 		}
-		plots[0][i] = drawn
+		plots[i/cols][i%cols] = drawn
 	}
-	width := vg.Length(len(all)) * panelWidth
+	width := vg.Length(cols) * panelWidth
 	if len(all) == 1 {
 		width = singleWidth
 	}
+	between := 2 * gap
 	head := titleHeight
 	if len(all) > 1 {
 		head += nameHeight
+		between += nameHeight
 	}
-	canvas := newCanvas(format, width, panelHeight+head)
+	canvas := newCanvas(format, width, vg.Length(len(plots))*(panelHeight+between)-between+head)
 	area := draw.New(canvas)
 	area.FillPolygon(color.White, []vg.Point{area.Min, {X: area.Max.X, Y: area.Min.Y}, area.Max, {X: area.Min.X, Y: area.Max.Y}})
-	area.FillText(style(13), vg.Point{X: gap, Y: area.Max.Y - titleHeight + gap}, title(list))
-	tiles := draw.Tiles{Rows: 1, Cols: len(all), PadTop: head, PadBottom: gap, PadLeft: gap, PadRight: gap, PadX: 2 * gap}
-	for i, c := range plot.Align(plots, tiles, area)[0] {
-		plots[0][i].Draw(c)
-		name := style(11)
-		name.XAlign = text.XCenter
-		data := plots[0][i].DataCanvas(c)
-		c.FillText(name, vg.Point{X: data.Center().X, Y: c.Max.Y + gap/2}, all[i].title)
+	area.FillText(fit(style(13), title, width-2*gap), vg.Point{X: gap, Y: area.Max.Y - titleHeight + gap}, title)
+	tiles := draw.Tiles{Rows: len(plots), Cols: cols, PadTop: head, PadBottom: gap, PadLeft: gap, PadRight: gap, PadX: 2 * gap, PadY: between}
+	for row, line := range plot.Align(plots, tiles, area) {
+		for col, c := range line {
+			drawn := plots[row][col]
+			if drawn == nil {
+				continue
+			}
+			drawn.Draw(c)
+			words := all[row*cols+col].title
+			name := fit(style(11), words, c.Max.X-c.Min.X)
+			name.XAlign = text.XCenter
+			data := drawn.DataCanvas(c)
+			c.FillText(name, vg.Point{X: data.Center().X, Y: c.Max.Y + gap/2}, words)
+		}
 	}
 	return canvas, nil
+}
+
+// fit makes letters smaller until a text has room.
+func fit(s text.Style, words string, room vg.Length) text.Style {
+	for s.Width(words) > room && s.Font.Size > 6 {
+		s.Font.Size -= .5
+	}
+	return s
 }
 
 // title says what all rows have in common.
 func title(list []rows.Row) string {
 	first := list[0]
-	text := first.Collective.String()
-	if kinds(list, func(r rows.Row) rows.Row { return rows.Row{Algorithm: r.Algorithm} }) == 1 {
-		text += " by " + first.Algorithm.String()
+	one := func(key func(rows.Row) rows.Row) bool { return kinds(list, key) == 1 }
+	words := first.Collective.String()
+	if one(func(r rows.Row) rows.Row { return rows.Row{Bytes: r.Bytes} }) && len(list) > 1 {
+		words += " of " + first.Bytes.String()
 	}
-	text += " on "
-	if kinds(list, func(r rows.Row) rows.Row { return rows.Row{Ranks: r.Ranks} }) == 1 {
-		text += fmt.Sprintf("%d GPUs of ", first.Ranks)
+	if one(func(r rows.Row) rows.Row { return rows.Row{Algorithm: r.Algorithm} }) {
+		words += " by " + first.Algorithm.String()
 	}
-	text += first.Machine
+	place := ""
+	if one(func(r rows.Row) rows.Row { return rows.Row{Ranks: r.Ranks} }) {
+		place = fmt.Sprintf("%d GPUs", first.Ranks)
+	}
+	if one(func(r rows.Row) rows.Row { return rows.Row{Machine: r.Machine} }) {
+		place = strings.TrimPrefix(place+" of "+first.Machine, " of ")
+	}
+	if place != "" {
+		words += " on " + place
+	}
 	switch first.Source {
 	case "sim":
-		text += ", simulated"
+		words += ", simulated"
 	case "model":
-		text += ", modelled"
+		words += ", modelled"
 	}
-	return text
+	return words
 }
 
 // canvas is what gonum/plot draws on and what is then written.
@@ -224,15 +310,17 @@ func style(size vg.Length) text.Style {
 }
 
 // draw plots the lines of a panel.
-func (p panel) draw(clusters bool) (*plot.Plot, error) {
+func (p panel) draw(by axis, grouped bool) (*plot.Plot, error) {
 	out := plot.New()
 	for _, axis := range []*plot.Axis{&out.X, &out.Y} {
 		axis.Padding, axis.Width = 0, 0.6
 		axis.Label.TextStyle.Font, axis.Tick.Label.Font = style(10).Font, style(9).Font
 	}
-	out.X.Scale, out.X.Tick.Marker = plot.LogScale{}, byteTicks{}
-	out.X.Label.Text = "size"
-	out.Y.Tick.Marker = roundTicks{}
+	out.X.Scale, out.X.Tick.Marker, out.X.Label.Text = plot.LogScale{}, by.xTicks, by.xLabel
+	out.Y.Tick.Marker = by.yTicks
+	if by.logY {
+		out.Y.Scale = plot.LogScale{}
+	}
 	out.Legend.TextStyle, out.Legend.Top, out.Legend.Left = style(9), true, true
 	out.Legend.XOffs, out.Legend.YOffs, out.Legend.Padding = 5, -7, 1.5
 	grid := plotter.NewGrid()
@@ -242,17 +330,20 @@ func (p panel) draw(clusters bool) (*plot.Plot, error) {
 	for i, l := range p.lines {
 		points := make(plotter.XYs, len(l.rows))
 		for j, r := range l.rows {
-			points[j] = plotter.XY{X: float64(r.Bytes), Y: float64(r.BusBW() / units.GBps)}
+			points[j] = plotter.XY{X: by.x(r), Y: by.y(r)}
 		}
 		drawn, dots, err := plotter.NewLinePoints(points)
 		if err != nil {
 			return nil, err
 		}
 		colour := distinct[i%len(distinct)]
-		if clusters {
-			colour = ordered[i*(len(ordered)-1)/max(1, len(p.lines)-1)]
+		if grouped {
+			colour = ordered[int(l.shade*float64(len(ordered)-1))]
 		}
 		drawn.Color, drawn.Width = colour, 1.4
+		if !grouped && i >= len(distinct) { // colours come round again
+			drawn.Dashes = []vg.Length{4, 2}
+		}
 		dots.Color, dots.Radius, dots.Shape = colour, 1.8, draw.CircleGlyph{}
 		out.Add(drawn, dots)
 		out.Legend.Add(l.name, drawn, dots)

@@ -43,7 +43,7 @@ func TestPanels(t *testing.T) {
 		{grid([]int{8, 16}, two[:1], []model.Protocol{model.LL}), "allreduce by ring on m, simulated", []string{""}, []string{"8 GPUs", "16 GPUs"}},
 		{grid([]int{8}, two[:1], []model.Protocol{model.LL, model.Simple}), "allreduce by ring on 8 GPUs of m, simulated", []string{""}, []string{"ring ll", "ring simple"}},
 	} {
-		panels, _ := panels(c.rows)
+		panels, _ := panels(c.rows, axisOf(Size))
 		var names, lines []string
 		for _, p := range panels {
 			names = append(names, p.title)

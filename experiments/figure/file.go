@@ -1,5 +1,5 @@
-// Package figure draws result rows: bus bandwidth against size, as PNG, SVG or
-// PDF.
+// Package figure draws result rows, as PNG, SVG or PDF: bus bandwidth against
+// size, or time against ranks.
 package figure
 
 import (
@@ -50,10 +50,40 @@ func create(path string) (*os.File, error) {
 	return temp, err
 }
 
-// Write draws the rows, at least one, with a dashed line at each of some sizes.
-// The file appears under its name only when it is whole.
+// Write draws the rows, at least one: bus bandwidth against size, with a dashed
+// line at each of some sizes. The file appears under its name only when it is
+// whole.
 func Write(path string, list []rows.Row, marks ...units.Bytes) error {
-	canvas, err := busBandwidth(list, format(path), marks)
+	return WriteBy(path, list, Size, marks...)
+}
+
+// WriteBy is [Write] along one of the [Axes]: by ranks it is time that is drawn.
+func WriteBy(path string, list []rows.Row, x string, marks ...units.Bytes) error {
+	by := axisOf(x)
+	all, grouped := panels(list, by)
+	return draws(path, title(list), all, grouped, by, marks)
+}
+
+// Line is one line of a figure.
+type Line struct {
+	// Panel is the title of the plot that the line is in, and Name is the line's.
+	Panel, Name string
+	Rows        []rows.Row
+}
+
+// WriteLines draws lines that the caller has sorted, at least one with one row.
+func WriteLines(path, title string, lines []Line, x string) error {
+	var all []panel
+	for _, l := range lines {
+		p := find(&all, func(p panel) bool { return p.title == l.Panel }, panel{title: l.Panel})
+		p.lines = append(p.lines, line{name: l.Name, rows: l.Rows})
+	}
+	return draws(path, title, all, false, axisOf(x), nil)
+}
+
+// draws makes the file of panels.
+func draws(path, title string, all []panel, grouped bool, by axis, marks []units.Bytes) error {
+	canvas, err := drawPanels(title, all, grouped, format(path), by, marks)
 	if err != nil {
 		return fmt.Errorf("figure %s: %w", path, err)
 	}

@@ -14,8 +14,8 @@ import (
 	"tutti/model/units"
 )
 
-// Line is one way of a call by size. A limit is dashed.
-type Line struct {
+// Series is one way of a call by size. A limit is dashed.
+type Series struct {
 	Name  string
 	Rows  []rows.Row
 	Limit bool
@@ -23,7 +23,7 @@ type Line struct {
 
 // WriteTimes draws time and, beside it, bus bandwidth by size. The file appears
 // under its name only when it is whole.
-func WriteTimes(path, title string, lines []Line) error {
+func WriteTimes(path, title string, lines []Series) error {
 	canvas := newCanvas(format(path), 2*panelWidth, panelHeight+titleHeight)
 	area := draw.New(canvas)
 	area.FillPolygon(color.White, []vg.Point{area.Min, {X: area.Max.X, Y: area.Min.Y}, area.Max, {X: area.Min.X, Y: area.Max.Y}})

@@ -89,8 +89,10 @@ func simulate(t *testing.T, series []rows.Row) []rows.Row {
 	r := series[0]
 	machine, err := topo.Open(r.Machine)
 	require.NoError(t, err)
+	cluster, err := topo.NewCluster(machine, r.Nodes, r.Ranks/r.Nodes, topo.RailOptimised)
+	require.NoError(t, err)
 	study := sweep.Study{
-		Machine: machine, Nodes: []int{r.Nodes}, GPUs: r.Ranks / r.Nodes, Collective: r.Collective, Datatype: r.Datatype, Redop: r.Redop,
+		Clusters: []*topo.Cluster{cluster}, Collective: r.Collective, Datatype: r.Datatype, Redop: r.Redop,
 		Algorithms: []model.Algorithm{r.Algorithm}, Protocols: []model.Protocol{r.Protocol},
 	}
 	for _, m := range series {
@@ -99,7 +101,7 @@ func simulate(t *testing.T, series []rows.Row) []rows.Row {
 	jobs, notes, err := study.Jobs()
 	require.NoError(t, err)
 	require.Empty(t, notes)
-	simulated, err := sweep.Run(t.Context(), jobs, func(sweep.Job) {})
+	simulated, err := sweep.Run(t.Context(), jobs, 0, func(sweep.Job) {})
 	require.NoError(t, err)
-	return simulated
+	return sweep.Rows(simulated)
 }

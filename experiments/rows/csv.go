@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -35,6 +36,14 @@ func (r Row) whyFields() []string {
 		r.Why.Fabric, strconv.FormatFloat(r.Why.Bound.Microseconds(), 'f', -1, 64), r.Why.Bottleneck, fmt.Sprintf("%.4f", r.Why.Share),
 		strconv.Itoa(r.Why.Workers), strconv.Itoa(r.Why.Of),
 	}
+}
+
+// numbered names the columns that follow for parts of a study.
+var numbered = []string{"study", "case", "cases"}
+
+// caseFields writes these.
+func (r Row) caseFields() []string {
+	return []string{r.Case.Study, strconv.Itoa(r.Case.Number), strconv.Itoa(r.Case.Of)}
 }
 
 // onData tells whether a row is of a run on real data.
@@ -77,6 +86,10 @@ func WriteCSV(w io.Writer, rows []Row) error {
 	if why {
 		columns = slices.Concat(columns, explained)
 	}
+	part := slices.ContainsFunc(rows, func(r Row) bool { return r.Case.Of > 0 })
+	if part {
+		columns = slices.Concat(columns, numbered)
+	}
 	_ = out.Write(columns) // an error is kept for Flush
 	for _, r := range rows {
 		fields := r.Fields()
@@ -85,6 +98,9 @@ func WriteCSV(w io.Writer, rows []Row) error {
 		}
 		if why {
 			fields = append(fields, r.whyFields()...)
+		}
+		if part {
+			fields = append(fields, r.caseFields()...)
 		}
 		_ = out.Write(fields)
 	}
@@ -139,22 +155,51 @@ func parse(fields, columns []string) (Row, error) {
 	r.Datatype = read(&p, model.ParseDatatype, fields[8])
 	r.Redop = read(&p, model.ParseRedop, fields[9])
 	r.Bytes = units.Bytes(p.int("bytes", fields[10], 0, 1<<62))
-	us, err := strconv.ParseFloat(fields[11], 64)
-	if err != nil || !(us > 0 && us < 1e12) {
-		p.keep(fmt.Errorf("time_us is %q: want a number above 0", fields[11]))
-		us = 0
-	}
-	r.Time = units.FromMicroseconds(us)
+	r.Time = units.FromMicroseconds(p.float("time_us", fields[11], above))
+	var why Why
 	for i := len(header); i < len(columns); i++ {
-		switch text := fields[i]; {
-		case columns[i] == checked[0]:
-			r.InPlace = p.int(columns[i], text, 0, 1) == 1
-		case columns[i] == checked[1] && text != "":
-			wrong := int64(p.int(columns[i], text, 0, math.MaxInt64))
+		name, text := columns[i], fields[i]
+		if text == "" {
+			continue
+		}
+		switch name {
+		case "inplace":
+			r.InPlace = p.int(name, text, 0, 1) == 1
+		case "wrong":
+			wrong := int64(p.int(name, text, 0, math.MaxInt64))
 			r.Wrong = &wrong
+		case "fabric":
+			why.Fabric = text
+		case "bound_us":
+			why.Bound = units.FromMicroseconds(p.float(name, text, from))
+		case "bottleneck":
+			why.Bottleneck = text
+		case "bottleneck_share":
+			why.Share = p.float(name, text, from)
+		case "workers_simulated":
+			why.Workers = p.int(name, text, 0, math.MaxInt)
+		case "workers":
+			why.Of = p.int(name, text, 0, math.MaxInt)
+		case "study":
+			r.Case.Study = text
+		case "case":
+			r.Case.Number = p.int(name, text, 0, math.MaxInt32)
+		case "cases":
+			r.Case.Of = p.int(name, text, 0, math.MaxInt32)
 		}
 	}
-	return r, p.err
+	if why != (Why{}) {
+		r.Why = &why
+	}
+	return r, cmp.Or(p.err, r.Case.check())
+}
+
+// check fails for a number that no study has.
+func (c Case) check() error {
+	if c == (Case{}) || (c.Study != "" && c.Number > 0 && c.Number <= c.Of) {
+		return nil
+	}
+	return fmt.Errorf("case %d of %d of study %q: want a study, and one of its cases", c.Number, c.Of, c.Study)
 }
 
 // parser keeps the first error.
@@ -172,6 +217,23 @@ func (p *parser) int(what, s string, lo, hi int) int {
 		p.keep(fmt.Errorf("%s is %q: want a whole number from %d", what, s, lo))
 	}
 	return n
+}
+
+// limit says whether a number may be 0.
+type limit string
+
+const (
+	from  limit = "from 0"
+	above limit = "above 0"
+)
+
+func (p *parser) float(what, s string, low limit) float64 {
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(v >= 0 && v < 1e12) || (low == above && v == 0) {
+		p.keep(fmt.Errorf("%s is %q: want a number %s", what, s, low))
+		return 0
+	}
+	return v
 }
 
 func read[T any](p *parser, parse func(string) (T, error), s string) T {

@@ -1,8 +1,13 @@
 package rows
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
+	"slices"
+	"strconv"
 
 	"tutti/model/units"
 )
@@ -29,6 +34,15 @@ type jsonRow struct {
 	InPlace    bool     `json:"inplace,omitempty"`
 	Wrong      *int64   `json:"wrong,omitempty"`
 	Why        *jsonWhy `json:"why,omitempty"`
+	Study      string   `json:"study,omitempty"`
+	Case       int      `json:"case,omitempty"`
+	Cases      int      `json:"cases,omitempty"`
+}
+
+// jsonFile is the object that holds the rows.
+type jsonFile struct {
+	Schema string    `json:"schema"`
+	Rows   []jsonRow `json:"rows"`
 }
 
 // WriteJSON writes the rows as one object: {"schema": …, "rows": […]}.
@@ -39,14 +53,53 @@ func WriteJSON(w io.Writer, rows []Row) error {
 			r.Source, r.Machine, r.Collective.String(), r.Algorithm.String(), r.Protocol.String(),
 			r.Nodes, r.Ranks, r.Channels, r.Datatype.String(), r.Redop.String(), int64(r.Bytes),
 			r.Time.Microseconds(), float64(r.AlgBW() / units.GBps), float64(r.BusBW() / units.GBps), r.InPlace, r.Wrong, r.Why.json(),
+			r.Case.Study, r.Case.Number, r.Case.Of,
 		}
 	}
 	out := json.NewEncoder(w)
 	out.SetIndent("", " ")
-	return out.Encode(struct {
-		Schema string    `json:"schema"`
-		Rows   []jsonRow `json:"rows"`
-	}{Schema, list})
+	return out.Encode(jsonFile{Schema, list})
+}
+
+// ReadJSON reads what [WriteJSON] writes. An error names the file, given as
+// name, and the row, counted from 1.
+func ReadJSON(r io.Reader, name string) ([]Row, error) {
+	var file jsonFile
+	in := json.NewDecoder(r)
+	if err := in.Decode(&file); err != nil {
+		return nil, fmt.Errorf("%s: not result rows: %w", name, err)
+	}
+	if file.Schema != Schema {
+		return nil, fmt.Errorf("%s: schema %q: want %s", name, file.Schema, Schema)
+	}
+	if _, err := in.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: something follows the rows: want one object", name)
+	}
+	rows := make([]Row, len(file.Rows))
+	for i, j := range file.Rows {
+		row, err := j.row()
+		if err != nil {
+			return nil, fmt.Errorf("%s: row %d: %w", name, i+1, err)
+		}
+		rows[i] = row
+	}
+	return rows, nil
+}
+
+// row reads the values as CSV's fields are read.
+func (j jsonRow) row() (Row, error) {
+	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	columns, fields := header, []string{
+		j.Source, j.Machine, j.Collective, j.Algorithm, j.Protocol, strconv.Itoa(j.Nodes), strconv.Itoa(j.Ranks), strconv.Itoa(j.Channels),
+		j.Datatype, j.Redop, strconv.FormatInt(j.Bytes, 10), number(j.Time), "", "",
+	}
+	if w := j.Why; w != nil {
+		columns = slices.Concat(columns, explained)
+		fields = append(fields, w.Fabric, number(w.Bound), w.Bottleneck, number(w.Share), strconv.Itoa(w.Workers), strconv.Itoa(w.Of))
+	}
+	r, err := parse(fields, columns)
+	r.InPlace, r.Wrong, r.Case = j.InPlace, j.Wrong, Case{j.Study, j.Case, j.Cases}
+	return r, cmp.Or(err, r.Case.check())
 }
 
 // jsonWhy names what the further columns of simulations do.

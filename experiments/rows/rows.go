@@ -45,6 +45,17 @@ type Row struct {
 	Wrong   *int64
 	// Why tells of a simulation what the time comes from.
 	Why *Why
+	// Case is the place of the row in a study that ran in several parts; zero for
+	// others.
+	Case Case
+}
+
+// Case numbers one of a study's cases.
+type Case struct {
+	// Study tells studies apart.
+	Study string
+	// Number counts from 1 to Of.
+	Number, Of int
 }
 
 // Why is what a simulation knows beside its time.

@@ -16,8 +16,12 @@ import (
 	"tutti/topo/search"
 )
 
-// Model decides for AllReduce of floats on one cluster.
-type Model struct{ nccl *nccl.Model }
+// Model decides for calls on one cluster: AllReduce, unless [Model.On] says
+// otherwise, of floats.
+type Model struct {
+	nccl       *nccl.Model
+	collective model.Collective
+}
 
 // New computes NCCL's costs for a cluster with the given graphs.
 func New(c *topo.Cluster, g search.Graphs) *Model {
@@ -25,12 +29,15 @@ func New(c *topo.Cluster, g search.Graphs) *Model {
 	if err != nil {
 		panic(err) // no settings, nothing wrong with them
 	}
-	return &Model{m}
+	return &Model{nccl: m}
 }
 
+// On returns the model that decides for another collective.
+func (m *Model) On(c model.Collective) *Model { return &Model{m.nccl, c} }
+
 // call is what is asked of NCCL's model.
-func call(size units.Bytes) nccl.Call {
-	return nccl.Call{Collective: model.AllReduce, Datatype: model.Float32, Bytes: size}
+func (m *Model) call(size units.Bytes) nccl.Call {
+	return nccl.Call{Collective: m.collective, Datatype: model.Float32, Bytes: size}
 }
 
 // Cost is a latency and a bandwidth of NCCL's.
@@ -40,7 +47,7 @@ type Cost = nccl.Cost
 // combination is not to be had.
 func (m *Model) Cost(a model.Algorithm, p model.Protocol) Cost {
 	if own, ok := nccl.Of(a); ok {
-		if cost := m.nccl.Cost(model.AllReduce, own, p); cost.Bandwidth > 0 {
+		if cost := m.nccl.Cost(m.collective, own, p); cost.Bandwidth > 0 {
 			return cost
 		}
 	}
@@ -54,7 +61,7 @@ func (m *Model) Protocol(a model.Algorithm, size units.Bytes) model.Protocol {
 	if !ok {
 		return model.Simple
 	}
-	choice, err := m.nccl.Choose(call(size), own)
+	choice, err := m.nccl.Choose(m.call(size), own)
 	if err != nil {
 		return model.Simple
 	}
@@ -70,7 +77,7 @@ func (m *Model) Algorithm(size units.Bytes) model.Algorithm {
 			among = append(among, own)
 		}
 	}
-	choice, err := m.nccl.Choose(call(size), among...)
+	choice, err := m.nccl.Choose(m.call(size), among...)
 	if err != nil {
 		return model.Ring
 	}
@@ -93,6 +100,6 @@ func (m *Model) Channels(a model.Algorithm, p model.Protocol, size units.Bytes) 
 	if !ok {
 		return m.MaxChannels(a)
 	}
-	channels, _ := m.nccl.Launch(call(size), own, p)
+	channels, _ := m.nccl.Launch(m.call(size), own, p)
 	return channels
 }

@@ -1,0 +1,124 @@
+package figure
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"gonum.org/v1/plot"
+
+	"tutti/experiments/rows"
+	"tutti/model/units"
+)
+
+// What a figure can go by.
+const (
+	Size  = "size"
+	Ranks = "ranks"
+)
+
+// Axes are the names of what a figure can go by.
+var Axes = []string{Size, Ranks}
+
+// axis says what is drawn against what.
+type axis struct {
+	x, y           func(rows.Row) float64
+	xLabel, yLabel string
+	xTicks, yTicks plot.Ticker
+	logY           bool
+	// clusters says that rows are grouped by cluster, not by size; group is what
+	// all rows of a group have in common, and name says it.
+	clusters bool
+	group    func(rows.Row) rows.Row
+	name     func(rows.Row) string
+}
+
+// Axis returns what suits the rows: size where there are several sizes, or a
+// single cluster.
+func Axis(list []rows.Row) string {
+	sizes := kinds(list, func(r rows.Row) rows.Row { return rows.Row{Bytes: r.Bytes} })
+	clusters := kinds(list, func(r rows.Row) rows.Row { return rows.Row{Ranks: r.Ranks} })
+	if sizes == 1 && clusters > 1 {
+		return Ranks
+	}
+	return Size
+}
+
+func axisOf(name string) axis {
+	if name == Ranks {
+		return axis{
+			x: func(r rows.Row) float64 { return float64(r.Ranks) }, xLabel: "GPUs", xTicks: countTicks{},
+			y: func(r rows.Row) float64 { return r.Time.Microseconds() }, yLabel: "time (us)", yTicks: decadeTicks{}, logY: true,
+			group: func(r rows.Row) rows.Row { return rows.Row{Bytes: r.Bytes} },
+			name:  func(r rows.Row) string { return r.Bytes.String() },
+		}
+	}
+	return axis{
+		x: func(r rows.Row) float64 { return float64(r.Bytes) }, xLabel: "size", xTicks: byteTicks{},
+		y: func(r rows.Row) float64 { return float64(r.BusBW() / units.GBps) }, yLabel: "bus bandwidth (GB/s)", yTicks: roundTicks{},
+		clusters: true,
+		group:    func(r rows.Row) rows.Row { return rows.Row{Ranks: r.Ranks} },
+		name:     func(r rows.Row) string { return fmt.Sprintf("%d GPUs", r.Ranks) },
+	}
+}
+
+// scale returns where the vertical axis begins and ends.
+func (a axis) scale(low, high float64) (bottom, top float64) {
+	switch {
+	case a.logY:
+		bottom = math.Pow(10, math.Floor(math.Log10(low)))
+		for _, times := range []float64{5, 2} {
+			if times*bottom <= low {
+				return times * bottom, high * 2 // room for the legend
+			}
+		}
+		return bottom, high * 2
+	case high == 0: // a single rank has no bus
+		return 0, 1
+	default:
+		return 0, high * 1.06
+	}
+}
+
+// countTicks marks the powers of two.
+type countTicks struct{}
+
+// Ticks implements [plot.Ticker].
+func (countTicks) Ticks(lo, hi float64) []plot.Tick {
+	var ticks []plot.Tick
+	every := max(1, int(math.Log2(hi/lo)+4)/8)
+	for n, i := math.Exp2(math.Ceil(math.Log2(lo))), 0; n <= hi; n, i = 2*n, i+1 {
+		t := plot.Tick{Value: n}
+		if i%every == 0 {
+			t.Label = strconv.Itoa(int(n))
+		}
+		ticks = append(ticks, t)
+	}
+	return ticks
+}
+
+// decadeTicks marks 1, 2 and 5 of each power of ten, or the powers alone where
+// there are many.
+type decadeTicks struct{}
+
+// Ticks implements [plot.Ticker].
+func (decadeTicks) Ticks(lo, hi float64) []plot.Tick {
+	var ticks []plot.Tick
+	for e := math.Floor(math.Log10(lo)); math.Pow(10, e) <= hi; e++ {
+		for _, times := range []float64{1, 2, 5} {
+			v := times * math.Pow(10, e)
+			if v < lo || v > hi {
+				continue
+			}
+			t := plot.Tick{Value: v}
+			if times == 1 || hi/lo < 1000 {
+				t.Label = strconv.FormatFloat(v, 'g', -1, 64)
+				if v >= 1e4 {
+					t.Label = strconv.FormatFloat(v, 'f', 0, 64)
+				}
+			}
+			ticks = append(ticks, t)
+		}
+	}
+	return ticks
+}

@@ -1,0 +1,11 @@
+package rows
+
+// Call returns the row without what was found: two rows of one call on one
+// machine and fabric are equal then.
+func (r Row) Call() Row {
+	if r.Why != nil {
+		r.Machine += " on " + r.Why.Fabric
+	}
+	r.Time, r.Wrong, r.Why = 0, nil, nil
+	return r
+}

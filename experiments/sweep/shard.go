@@ -1,0 +1,64 @@
+package sweep
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"tutti/experiments/rows"
+)
+
+// Shard is one part of a study: the Index-th of Count, from 1.
+type Shard struct{ Index, Count int }
+
+// Of returns the shard's part of a study's cases, as their places in the list:
+// longest first, each case goes to the shard that has the least to do so far, so
+// that all take about as long. Shards of one count have all cases, each once,
+// whoever computes them.
+func (s Shard) Of(jobs []Job) (part []int) {
+	order := make([]int, len(jobs))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(jobs[b].work, jobs[a].work) })
+	const start = 1000 // steps that a case costs anyhow, about
+	loads := make([]int64, s.Count)
+	for _, i := range order {
+		least := slices.Index(loads, slices.Min(loads))
+		loads[least] += start + jobs[i].work
+		if least == s.Index-1 {
+			part = append(part, i)
+		}
+	}
+	slices.Sort(part)
+	return part
+}
+
+// digest returns what tells a study apart: a digest of its cases, with their
+// machines, fabrics and constants.
+func digest(jobs []Job) string {
+	h := sha256.New()
+	var last Job
+	for _, j := range jobs {
+		if j.cluster != last.cluster {
+			m := j.cluster.Machine
+			fmt.Fprintf(h, "%s %+v %+v %+v\n", m.Name, m.Nodes, m.Links, j.cluster.Fabric)
+		}
+		if j.profile != last.profile {
+			fmt.Fprintf(h, "%+v\n", *j.profile)
+		}
+		fmt.Fprintf(h, "%+v\n", j.Task())
+		last = j
+	}
+	return hex.EncodeToString(h.Sum(nil)[:6])
+}
+
+// Number writes the cases' numbers into the rows of a part of a study.
+func Number(list []Done, part []int, jobs []Job) {
+	study := digest(jobs)
+	for i := range list {
+		list[i].Row.Case = rows.Case{Study: study, Number: part[list[i].Job] + 1, Of: len(jobs)}
+	}
+}

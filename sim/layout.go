@@ -30,13 +30,14 @@ type simulation struct {
 	watch                Watcher
 	begins, froms, sends []units.Time // for the watcher: of the steps and items under way
 	wires                *wires
-	overhead             units.Time
-	turn                 units.Time  // from the end of a step to the next
-	ramp                 units.Pace  // of an item's first bytes, beside copying
-	multimem             float64     // share of a link's rate for multicasts and reductions
-	queue                event.Queue // of worker numbers, and of ^link numbers
-	able                 []int32     // workers that can go on, last come first served: they are in the cache
-	touched              []int32     // links whose event is to be set at the end of this instant
+	changes              []change     // of links' rates
+	starts               []units.Time // of workers, or nil: at once
+	slow                 []float64    // how many times as long workers take, or nil
+	jitter               *Jitter      // or nil
+	multimem             float64      // share of a link's rate for multicasts and reductions
+	queue                event.Queue  // of worker numbers, and of ^link numbers
+	able                 []int32      // workers that can go on, last come first served: they are in the cache
+	touched              []int32      // links whose event is to be set at the end of this instant
 	now                  units.Time
 	events               int64
 	finished             int        // workers
@@ -44,7 +45,9 @@ type simulation struct {
 
 	schedule  schedule.Schedule
 	repeats   schedule.Repeating // the schedule, if it tells where its steps repeat
-	task      schedule.Task
+	calls     []call
+	order     *order  // or nil: all workers begin at once
+	ranks     []int32 // of workers
 	fold      *fold
 	paces     []units.Pace // of the workers' copying
 	places    []int32      // by worker: which of the lists of ports that have become one, from 1, or 0
@@ -107,7 +110,7 @@ type connection struct {
 	remote             bool // through the network
 	alone              bool // on its links, which have been merged into one
 	fetched            bool // by the reader, from the writer's input
-	direct             bool // the writer puts data into the reader's output
+	direct             bool // the writer can reach the reader's output
 	streams            bool // the data carries flags: it can be read while it is written
 }
 
@@ -156,27 +159,24 @@ type crossing struct{ link, weight int32 }
 // each of which stands for a class of a fold.
 func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *fold, o Options) (*simulation, error) {
 	x := &simulation{
-		schedule: s, task: s.Task(), fold: f,
+		schedule: s, calls: callsOf(s, p), fold: f,
 		workers: make([]worker, f.workers.count()), connections: make([]connection, f.connections.count()),
 		forms: map[form]int32{}, patterns: map[[maxPeriod]int32]int32{},
 	}
 	x.repeats, _ = s.(schedule.Repeating)
-	x.overhead, x.multimem = p.Overhead[x.task.Protocol], p.Multimem
-	x.turn = p.Turn[x.task.Algorithm][x.task.Protocol]
-	if ramp := p.Ramp[x.task.Algorithm][x.task.Protocol]; ramp > 0 {
-		x.ramp = profile.RampBytes.Over(ramp).Pace()
-	}
+	x.multimem = p.Multimem
 	x.places, x.lists = make([]int32, len(x.workers)), map[string]int32{}
 	x.paces = make([]units.Pace, len(x.workers))
-	ranks := make([]int32, len(x.workers))
+	x.ranks = make([]int32, len(x.workers))
 	for i := range x.workers {
 		described := s.Worker(f.workers.first(i))
 		w := &x.workers[i]
-		ranks[i], w.steps = int32(described.Rank), int32(described.Steps)
+		x.ranks[i], w.steps = int32(described.Rank), int32(described.Steps)
 		if w.steps == 0 {
 			continue
 		}
-		rate := p.Copy[x.task.Algorithm][x.task.Protocol]
+		task := x.calls[x.callOf(int32(i))].task
+		rate := p.Copy[task.Algorithm][task.Protocol]
 		if described.Role == schedule.RoleScatter || described.Role == schedule.RoleGather {
 			rate = p.LocalCopy
 		}
@@ -187,6 +187,12 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 		out := x.addPorts(described.Out, len(x.ports))
 		x.places[i] = x.merged(w.ports, in, out)
 	}
+	if err := x.straggle(o.Stragglers, c.Ranks()); err != nil {
+		return nil, err
+	}
+	if o.Jitter.Deviation > 0 {
+		x.jitter = &o.Jitter
+	}
 	wires := newWires(c, p, f, len(x.connections))
 	ways := map[way]uint16{}
 	for i := range x.connections {
@@ -194,16 +200,18 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 		if len(described.From) == 0 {
 			continue
 		}
-		hop, latency := wires.lay(int32(i), described, s)
+		own := &x.calls[x.callOf(x.fold.workers.of(described.From[0]))]
+		hop, latency, stored := wires.lay(int32(i), described, s, own.task.Protocol.Wire(own.size(described.Room)))
 		n := &x.connections[i]
 		n.kind, n.remote, n.slots, n.firstSlot = uint8(described.Kind), hop == profile.HopNET, int32(described.Slots), int32(len(x.slots))
 		n.firstEnd, n.from = int32(len(x.ends)), x.addEnds(described.From)
 		n.to = x.addEnds(described.To)
+		task := &own.task
 		beside := described.Kind == schedule.PointToPoint && !n.remote
 		n.fetched = described.Storage == schedule.InInput
 		n.direct = described.Storage == schedule.InOutput
-		n.streams = beside && described.Storage == schedule.Staged && x.task.Protocol != model.Simple
-		over := way{arrival: latency + p.Handover[hop][x.task.Algorithm][x.task.Protocol], credit: latency}
+		n.streams = beside && described.Storage == schedule.Staged && task.Protocol != model.Simple
+		over := way{arrival: latency + stored + p.Handover[hop][task.Algorithm][task.Protocol], credit: latency}
 		if _, known := ways[over]; !known {
 			ways[over] = uint16(len(x.ways))
 			x.ways = append(x.ways, over)
@@ -213,11 +221,12 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 			x.slots = append(x.slots, slot{left: n.from, reader: none})
 		}
 	}
-	if err := wires.slow(o.Faults); err != nil {
+	changes, err := wires.fault(o.Faults)
+	if err != nil {
 		return nil, err
 	}
 	wires.keep()
-	if !o.everyLink {
+	if !o.everyLink && x.jitter == nil && len(x.calls) == 1 { // jitter may make steps quicker
 		wires.drop(x)
 	}
 	x.wires = wires
@@ -245,6 +254,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 		room += x.links[i].room
 	}
 	x.flows = make([]flow, room)
+	x.await(changes)
 	return x, nil
 }
 

@@ -69,8 +69,6 @@ type Line struct {
 	// Panel is the title of the plot that the line is in, and Name is the line's.
 	Panel, Name string
 	Rows        []rows.Row
-	// Limit says that the line is a limit, which [WriteTimes] draws dashed.
-	Limit bool
 }
 
 // WriteLines draws lines that the caller has sorted, at least one with one row.

@@ -14,9 +14,16 @@ import (
 	"tutti/model/units"
 )
 
+// Series is one way of a call by size. A limit is dashed.
+type Series struct {
+	Name  string
+	Rows  []rows.Row
+	Limit bool
+}
+
 // WriteTimes draws time and, beside it, bus bandwidth by size. The file appears
 // under its name only when it is whole.
-func WriteTimes(path, title string, lines []Line) error {
+func WriteTimes(path, title string, lines []Series) error {
 	canvas := newCanvas(format(path), 2*panelWidth, panelHeight+titleHeight)
 	area := draw.New(canvas)
 	area.FillPolygon(color.White, []vg.Point{area.Min, {X: area.Max.X, Y: area.Min.Y}, area.Max, {X: area.Min.X, Y: area.Max.Y}})

@@ -62,7 +62,7 @@ func Limit() (flag float64, rate units.Rate, err error) {
 }
 
 // Lines returns the results as a figure has them, with the limit.
-func Lines(gpus int, d model.Datatype) ([]figure.Line, error) {
+func Lines(gpus int, d model.Datatype) ([]figure.Series, error) {
 	results, err := Read(gpus, d)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func Lines(gpus int, d model.Datatype) ([]figure.Line, error) {
 	limit := func(r Result) float64 {
 		return flag + float64(r.Bytes)*model.AllReduce.BusFactor(gpus)/float64(rate)*1e6
 	}
-	var lines []figure.Line
+	var lines []figure.Series
 	for _, l := range []struct {
 		name string
 		time func(Result) float64
@@ -84,7 +84,7 @@ func Lines(gpus int, d model.Datatype) ([]figure.Line, error) {
 		{"NCCL with symmetric windows", func(r Result) float64 { return r.Windows }},
 		{"limit: a flag, and the links' rate", limit},
 	} {
-		line := figure.Line{Name: l.name}
+		line := figure.Series{Name: l.name}
 		for _, r := range results {
 			line.Rows = append(line.Rows, rows.Row{
 				Collective: model.AllReduce, Datatype: d, Nodes: 1, Ranks: gpus, Bytes: r.Bytes, Time: units.FromMicroseconds(l.time(r)),

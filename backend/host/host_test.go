@@ -40,14 +40,11 @@ func cluster(nodes, gpus int) searched {
 	if err != nil {
 		panic(err)
 	}
-	for _, net := range machine.NETs {
-		machine.Nodes[net].Coll = true
-	}
 	c, err := topo.NewCluster(machine, nodes, gpus, topo.RailOptimised)
 	if err != nil {
 		panic(err)
 	}
-	clusters[key] = searched{c, search.Find(c, search.Options{CollNet: true})}
+	clusters[key] = searched{c, search.Find(c, search.Options{CollNet: true, SHARP: true})}
 	return clusters[key]
 }
 

@@ -41,8 +41,7 @@ func (f *changeFlags) change(spec *fabric.Spec, machine []byte) ([]byte, error) 
 	if err := f.changeFabric(&spec.Fabric); err != nil {
 		return nil, usage(err)
 	}
-	inNetwork := slices.ContainsFunc(spec.Fabric.Levels, func(l topo.Level) bool { return l.Reduces })
-	if f.netRate == "" && len(f.without) == 0 && !inNetwork {
+	if f.netRate == "" && len(f.without) == 0 {
 		return machine, nil
 	}
 	root, err := xmltree.Parse(bytes.NewReader(machine), "machine", "topology", "system")
@@ -51,13 +50,6 @@ func (f *changeFlags) change(spec *fabric.Spec, machine []byte) ([]byte, error) 
 	}
 	if err := f.changeNICs(root); err != nil {
 		return nil, usage(err)
-	}
-	if inNetwork { // the machines' side of SHARP
-		root.Each(func(e *xmltree.Element) {
-			if e.Name == "net" {
-				set(e, "coll", "1")
-			}
-		})
 	}
 	var text bytes.Buffer
 	err = root.Write(&text)

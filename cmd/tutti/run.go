@@ -210,7 +210,11 @@ func (f *runFlags) trials(c *cobra.Command) (machine string, trials []trial, not
 	if err != nil {
 		return "", nil, nil, usage(err)
 	}
-	maker := sweep.NewMaker(cluster)
+	var named []model.Algorithm
+	for _, t := range tasks {
+		named = append(named, t.Algorithm)
+	}
+	maker := sweep.NewMaker(cluster, named...)
 	for _, t := range tasks {
 		sizes, err := f.sizes.sizes(c, t.Datatype)
 		if err != nil {

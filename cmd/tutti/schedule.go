@@ -90,7 +90,7 @@ func (f *callFlags) schedule(c *cobra.Command) (schedule.Schedule, error) {
 	if size > maxSize || size < 0 || t.Count > int64(maxSize) {
 		return nil, usage(fmt.Errorf("size of %v: want at most %v", size, maxSize))
 	}
-	s, err := sweep.NewMaker(cluster).Schedule(t, size)
+	s, err := sweep.NewMaker(cluster, t.Algorithm).Schedule(t, size)
 	return s, usage(err)
 }
 

@@ -123,9 +123,7 @@ func (f *studyFlags) study(c *cobra.Command, nodes []int, algorithms func(model.
 	if len(f.algorithms) == 0 {
 		s.Algorithms = algorithms(s.Collective)
 	} else {
-		s.InNetwork = slices.ContainsFunc(s.Algorithms, func(a model.Algorithm) bool {
-			return a == model.CollNet || a == model.CollNetChain || a == model.NVLS
-		})
+		s.Named = s.Algorithms
 	}
 	if s.Protocols, err = choices(f.protocols, model.Protocols(), model.ParseProtocol); err != nil {
 		return s, usage(fmt.Errorf("--proto: %w", err))

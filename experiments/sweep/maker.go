@@ -22,18 +22,15 @@ type Maker struct {
 	tuned   *tuning.Model
 }
 
-// NewMaker searches a cluster's channels.
-func NewMaker(c *topo.Cluster) *Maker {
-	graphs := search.All(c)
+// NewMaker searches a cluster's channels. If algorithms are named that may need
+// it, these are also those of reductions by the network's switches, which NCCL
+// has with a plugin only.
+func NewMaker(c *topo.Cluster, named ...model.Algorithm) *Maker {
+	offloads := slices.ContainsFunc(named, func(a model.Algorithm) bool {
+		return a == model.CollNet || a == model.CollNetChain || a == model.NVLS
+	})
+	graphs := search.Find(c, search.Options{CollNet: offloads, SHARP: offloads})
 	return &Maker{c, graphs, tuning.New(c, graphs)}
-}
-
-// ReduceInNetwork looks for the graphs of reductions by the network's switches,
-// too. What tuning decides by itself stays the same, as NCCL's is without a
-// plugin for such networks.
-func (m *Maker) ReduceInNetwork() {
-	m.graphs = search.Find(m.cluster, search.Options{CollNet: true, Given: &m.graphs})
-	m.tuned = tuning.New(m.cluster, m.graphs)
 }
 
 // Schedule returns the schedule of a call of the given size. An algorithm or a

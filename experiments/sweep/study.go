@@ -36,9 +36,8 @@ type Study struct {
 	Sizes    []units.Bytes
 	Datatype model.Datatype
 	Redop    model.Redop
-	// InNetwork lets switches of the network reduce where they can (SHARP), for
-	// the algorithms that make use of it.
-	InNetwork bool
+	// Named are those of the algorithms that the user names (see [NewMaker]).
+	Named []model.Algorithm
 	// Profile has the constants, or is nil for those of the machine's GPUs.
 	Profile *profile.Profile
 	Options sim.Options
@@ -84,10 +83,7 @@ func (s Study) Jobs() (jobs []Job, notes []string, err error) {
 
 // on lists the cases on one cluster.
 func (s Study) on(at int, c *topo.Cluster) (jobs []Job, notes []string) {
-	maker := NewMaker(c)
-	if s.InNetwork && c.Nodes > 1 && c.Reduces(0) {
-		maker.ReduceInNetwork()
-	}
+	maker := NewMaker(c, s.Named...)
 	constants := s.Profile
 	if constants == nil {
 		constants = profile.ForGPU(c.Machine.SM())

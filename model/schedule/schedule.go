@@ -22,6 +22,23 @@
 // Each algorithm is one file that implements [Schedule]. Workers, steps and
 // connections are computed on demand from their numbers; a ring over 100,000
 // ranks takes no memory.
+//
+//	[Ring]          chunks round all ranks, rail rings too; all but sends
+//	[SimpleRing]    whole buffers round all ranks
+//	[Tree]          AllReduce on double binary trees
+//	[TreeCast]      Broadcast and Reduce on them
+//	[NVLS]          AllReduce in the switch, joined by trees or by SHARP
+//	[NVLSBlocks]    AllGather and ReduceScatter in the switch
+//	[CollNet]       AllReduce in the network, by heads
+//	[CollNetChain]  AllReduce in the network, by chains
+//	[PAT]           AllGather and ReduceScatter on a tree for each rank
+//	[OneShot]       every rank to every other; everything
+//	[TwoShot]       AllReduce by a share for each rank
+//	[Hierarchical]  AllReduce by shares in the nodes, and rings on the rails
+//	[P2P]           AllToAll, SendRecv and Exchange in rounds
+//
+// Where the data of a call lies is for [Task] to say, and how NCCL divides it for
+// chunk.go.
 package schedule
 
 import "iter"

@@ -95,6 +95,9 @@ func All(c *topo.Cluster) Graphs { return Find(c, Options{}) }
 func Find(c *topo.Cluster, o Options) Graphs {
 	s := newSpace(c)
 	s.crossing = o.CrossNic
+	for i, net := range s.nets {
+		s.offloads = append(s.offloads, s.Nodes[net].Coll || o.SHARP && c.Reduces(i))
+	}
 	g := Graphs{}
 	if o.Given != nil {
 		g = *o.Given

@@ -12,6 +12,9 @@ type Options struct {
 	// CollNet looks for the graphs of collectives in the network, as
 	// NCCL_COLLNET_ENABLE=1 does.
 	CollNet bool
+	// SHARP has CollNet use NETs whose switches reduce ([topo.Cluster.Reduces]),
+	// whatever the machine's file says of them.
+	SHARP bool
 	// CrossNic is whether rings may leave a machine by another port than they enter
 	// by, as NCCL_CROSS_NIC says; the zero value lets the search decide.
 	CrossNic CrossNic

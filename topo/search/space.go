@@ -25,7 +25,9 @@ type space struct {
 	hops    []hop     // by link
 	left    []float32 // by link
 	netLeft []float32 // by NET
-	pci     [][2]int  // by GPU: its PCI link and the one back, or -1
+	// offloads tells of each NET whether collectives run in the network behind it.
+	offloads []bool
+	pci      [][2]int // by GPU: its PCI link and the one back, or -1
 
 	cable    []int                     // by NET: the first one that is the same port of the same chip
 	ownGPU   []int                     // by NET: the GPU that has it as its own, or -1

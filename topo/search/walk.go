@@ -92,7 +92,7 @@ func (w *walk) fromNets(c int, to goals) {
 	for i := range nets {
 		net := nets[(c+i)%len(nets)]
 		switch {
-		case w.collNet && !w.Nodes[w.nets[net]].Coll, w.netLeft[net] < bw:
+		case w.collNet && !w.offloads[net], w.netLeft[net] < bw:
 			continue
 		case w.pattern == RingPattern && w.crossNic == 2 && c%2 == 1 && net != w.channels[c-1].out:
 			continue

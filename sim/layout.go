@@ -202,13 +202,13 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 		if len(described.From) == 0 {
 			continue
 		}
-		own := &x.calls[x.callOf(x.fold.workers.of(described.From[0]))]
-		hop, latency, stored := wires.lay(int32(i), described, s, own.task.Protocol.Wire(own.size(described.Room)))
+		caller := &x.calls[x.callOf(x.fold.workers.of(described.From[0]))]
+		hop, latency, stored := wires.lay(int32(i), described, s, caller.task.Protocol.Wire(caller.size(described.Room)))
 		n := &x.connections[i]
 		n.kind, n.remote, n.slots, n.firstSlot = uint8(described.Kind), hop == profile.HopNET, int32(described.Slots), int32(len(x.slots))
 		n.firstEnd, n.from = int32(len(x.ends)), x.addEnds(described.From)
 		n.to = x.addEnds(described.To)
-		task := &own.task
+		task := &caller.task
 		beside := described.Kind == schedule.PointToPoint && !n.remote
 		n.fetched = described.Storage == schedule.InInput
 		n.direct = described.Storage == schedule.InOutput || beside && !n.fetched && task.Protocol == model.Simple

@@ -34,6 +34,7 @@ type simulation struct {
 	starts               []units.Time // of workers, or nil: at once
 	slow                 []float64    // how many times as long workers take, or nil
 	jitter               *Jitter      // or nil
+	posts                *posts       // or nil
 	multimem             float64      // share of a link's rate for multicasts and reductions
 	queue                event.Queue  // of worker numbers, and of ^link numbers
 	able                 []int32      // workers that can go on, last come first served: they are in the cache
@@ -193,6 +194,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 	if o.Jitter.Deviation > 0 {
 		x.jitter = &o.Jitter
 	}
+	x.posts = newPosts(o.NIC, p, len(x.connections), c.Ranks())
 	wires := newWires(c, p, f, len(x.connections))
 	ways := map[way]uint16{}
 	for i := range x.connections {
@@ -200,18 +202,21 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 		if len(described.From) == 0 {
 			continue
 		}
-		own := &x.calls[x.callOf(x.fold.workers.of(described.From[0]))]
-		hop, latency, stored := wires.lay(int32(i), described, s, own.task.Protocol.Wire(own.size(described.Room)))
+		caller := &x.calls[x.callOf(x.fold.workers.of(described.From[0]))]
+		hop, latency, stored := wires.lay(int32(i), described, s, caller.task.Protocol.Wire(caller.size(described.Room)))
 		n := &x.connections[i]
 		n.kind, n.remote, n.slots, n.firstSlot = uint8(described.Kind), hop == profile.HopNET, int32(described.Slots), int32(len(x.slots))
 		n.firstEnd, n.from = int32(len(x.ends)), x.addEnds(described.From)
 		n.to = x.addEnds(described.To)
-		task := &own.task
+		task := &caller.task
 		beside := described.Kind == schedule.PointToPoint && !n.remote
 		n.fetched = described.Storage == schedule.InInput
 		n.direct = described.Storage == schedule.InOutput
 		n.streams = beside && described.Storage == schedule.Staged && task.Protocol != model.Simple
 		over := way{arrival: latency + stored + p.Handover[hop][task.Algorithm][task.Protocol], credit: latency}
+		if n.remote && o.NIC.Poster != profile.AsMeasured {
+			over.arrival -= min(over.arrival, p.Message[profile.ByProxy])
+		}
 		if _, known := ways[over]; !known {
 			ways[over] = uint16(len(x.ways))
 			x.ways = append(x.ways, over)
@@ -246,7 +251,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 	}
 	for i := range x.connections {
 		n := &x.connections[i]
-		n.alone = n.links == 1 && x.links[x.routes[n.firstLink].link].room == 1
+		n.alone = n.links == 1 && !(n.remote && x.posts != nil) && x.links[x.routes[n.firstLink].link].room == 1
 	}
 	room := int32(0)
 	for i := range x.links {

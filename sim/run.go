@@ -314,6 +314,9 @@ func (x *simulation) wake(c int32, ids []int32) {
 
 // send starts the next item of a remote connection on its way.
 func (x *simulation) send(id int32) {
+	if x.posts != nil && !x.posted(id) {
+		return
+	}
 	n := &x.connections[id]
 	x.sent(id, x.now)
 	n.flows = x.transfer(n, units.Bytes(x.slots[n.firstSlot+n.put%n.slots].last), ^id)
@@ -325,6 +328,9 @@ func (x *simulation) send(id int32) {
 // arrive hands an item that has crossed the network to the reader, and sends
 // the next one once it is there.
 func (x *simulation) arrive(id int32) {
+	if x.posts != nil && !x.through(id) {
+		return
+	}
 	n := &x.connections[id]
 	x.got(id, x.now)
 	x.put(n, id, &x.slots[n.firstSlot+n.put%n.slots], x.now+x.known(n))

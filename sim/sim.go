@@ -47,13 +47,16 @@ type Options struct {
 	Faults     []Fault
 	Stragglers []Straggler
 	Jitter     Jitter
+	// NIC says how items get onto the network; with any costs of its own, every
+	// worker is simulated, too.
+	NIC NIC
 
 	everyLink bool // for tests: leave out none, even if it never holds anything up
 }
 
 // alike tells whether workers that do the same need be simulated once only.
 func (o Options) alike() bool {
-	return !o.NoSymmetry && o.Watch == nil && len(o.Faults) == 0 && len(o.Stragglers) == 0 && o.Jitter.Deviation == 0
+	return !o.NoSymmetry && o.Watch == nil && len(o.Faults) == 0 && len(o.Stragglers) == 0 && o.Jitter.Deviation == 0 && o.NIC == (NIC{})
 }
 
 // Watcher follows a simulation. Steps of one worker come in order, those of

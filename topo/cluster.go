@@ -16,6 +16,9 @@ type Cluster struct {
 	Machine *System
 	Nodes   int
 	Fabric  Fabric
+	// ThroughHost has data between GPUs and NICs pass through the memory of the
+	// CPU next to the GPU, as without GPUDirect RDMA.
+	ThroughHost bool
 
 	gpus  []int // the machine's GPUs that take part
 	rails []int // by NET
@@ -92,12 +95,12 @@ func (c *Cluster) RouteFlow(from, to, out, in, flow int) []int {
 	if a == b {
 		return c.appendPath(nil, a, m.Path(c.GPU(from), c.GPU(to)))
 	}
-	route := c.appendPath(nil, a, m.Path(c.GPU(from), m.NETs[out]))
+	route := c.toNIC(nil, from, out)
 	source, target := port{a, out}, port{b, in}
 	top, hash := c.meet(source, target), c.hash(source, target, flow)
 	route = c.climb(route, source, top, hash)
 	route = c.descend(route, target, top, hash)
-	return c.appendPath(route, b, m.Path(m.NETs[in], c.GPU(to)))
+	return c.fromNIC(route, to, in)
 }
 
 func (c *Cluster) appendPath(route []int, node int, p Path) []int {

@@ -64,6 +64,7 @@ func TestFabricRoutes(t *testing.T) {
 		nodes := rapid.IntRange(2, 70).Draw(t, "nodes")
 		c, err := topo.NewCluster(machine, nodes, 0, drawFabric(t, nodes))
 		require.NoError(t, err)
+		c.ThroughHost = rapid.Bool().Draw(t, "through the host")
 		rank := rapid.IntRange(0, c.Ranks()-1)
 		a, b, flow := rank.Draw(t, "a"), rank.Draw(t, "b"), rapid.IntRange(0, 9).Draw(t, "flow")
 		out, in := rapid.IntRange(0, 7).Draw(t, "out"), rapid.IntRange(0, 7).Draw(t, "in")

@@ -228,16 +228,16 @@ func (c *Cluster) Reduces(net int) bool {
 // the NETs of this number meet: the root of an in-network reduction. From every
 // rank it is the same switch. It panics for a cluster of one machine.
 func (c *Cluster) ToRoot(rank, net int) []int {
-	m, node := c.Machine, rank/len(c.gpus)
-	links := c.appendPath(nil, node, m.Path(c.GPU(rank), m.NETs[net]))
+	node := rank / len(c.gpus)
+	links := c.toNIC(nil, rank, net)
 	return c.climb(links, port{node, net}, c.root(net), c.hash(port{}, port{net: net}, 0))
 }
 
 // FromRoot returns the links from the switch that ToRoot leads to back to a rank.
 func (c *Cluster) FromRoot(rank, net int) []int {
-	m, node := c.Machine, rank/len(c.gpus)
+	node := rank / len(c.gpus)
 	links := c.descend(nil, port{node, net}, c.root(net), c.hash(port{}, port{net: net}, 0))
-	return c.appendPath(links, node, m.Path(m.NETs[net], c.GPU(rank)))
+	return c.fromNIC(links, rank, net)
 }
 
 // root is the level at which the NETs of this number meet.

@@ -127,6 +127,9 @@ func (f *simFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if len(beside) > 0 && f.seeds > 1 {
+		return usage(errors.New("--seeds with --with: want one seed"))
+	}
 	if len(beside) > 0 {
 		return f.runTogether(c, jobs, beside)
 	}

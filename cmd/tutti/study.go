@@ -21,6 +21,7 @@ type studyFlags struct {
 	machineFlags
 	changeFlags
 	troubleFlags
+	nicFlags
 	nodes, channels       []int
 	gpus, root            int
 	fabrics               []string
@@ -36,6 +37,7 @@ func (f *studyFlags) register(c *cobra.Command) {
 	f.machineFlags.register(c)
 	f.changeFlags.register(c)
 	f.troubleFlags.register(c)
+	f.nicFlags.register(c)
 	flags := c.Flags()
 	flags.IntSliceVar(&f.nodes, "nodes", nil, "how many such machines, as in 1,2,4")
 	flags.StringSliceVar(&f.fabrics, "fabric", []string{defaultFabric}, "how they are joined: built-in fabrics (tutti topo fabric) or FILE.yaml")
@@ -146,9 +148,13 @@ func (f *studyFlags) study(c *cobra.Command, nodes []int, algorithms func(model.
 		return s, err
 	}
 	s.Options.NoSymmetry = f.noSymmetry
+	if s.Options.NIC, err = f.nic(); err != nil {
+		return s, err
+	}
 	if s.Clusters, err = f.clusters(c, nodes); err != nil {
 		return s, err
 	}
+	f.stage(s.Clusters)
 	for _, cluster := range s.Clusters {
 		for _, r := range s.Options.Stragglers {
 			if r.Rank >= cluster.Ranks() {

@@ -86,7 +86,7 @@ func TestWhatif(t *testing.T) {
 	assert.FileExists(t, "x.png")
 	for args, want := range map[string]string{
 		"":                              "nothing to compare with: want --against FLAG=VALUE,…, or a list of fabrics",
-		"--against speed=2":             `--against speed=2: "speed=2" is no setting: want FLAG=VALUE with one of machine, fabric, nodes, gpus, net-rate, without, oversubscription, routing, profile, algo, proto, channels, fault, straggler, jitter, seed, seeds`,
+		"--against speed=2":             `--against speed=2: "speed=2" is no setting: want FLAG=VALUE with one of machine, fabric, nodes, gpus, net-rate, without, oversubscription, routing, profile, algo, proto, channels, fault, straggler, jitter, seed, seeds, nic, queue-pairs, gdr`,
 		"--against without=eth0":        "--against without=eth0: --without eth0: the machine has no such NIC: want some of mlx5_0, mlx5_1, mlx5_2, mlx5_3, mlx5_4, mlx5_5, mlx5_6, mlx5_7",
 		"--against oversubscription=no": "--against oversubscription=no: --oversubscription no: want 0.01:1 to 1000:1, such as 2:1",
 	} {
@@ -147,6 +147,8 @@ func TestTrace(t *testing.T) {
 		"sim --straggler rank=3":                   `--straggler: "rank=3": want rank=N and delay=TIME, such as 50us, or slow=TIMES, from 1 up`,
 		"sim --nodes 1 --straggler rank=8,slow=2":  "--straggler: rank 8: want 0 to 7",
 		"sim --jitter NaN%":                        "--jitter NaN%: want a deviation such as 5%, above 0 and at most 100%",
+		"sim --nic cpu":                            "--nic cpu: want proxy or gpu",
+		"sim --queue-pairs -1":                     "--queue-pairs -1: want 1 to 128, or 0 for no limit",
 		"sim --seeds 3":                            "--seeds without --jitter: nothing varies",
 		"sim --fault link=x":                       `--fault: "link=x": want link=NAME,rate=SHARE with a share from 0 to 1`,
 	} {

@@ -47,13 +47,13 @@ func parseBeside(text string, datatype model.Datatype, number int) (b sweep.Besi
 		"proto": func(v string) (err error) { b.Task.Protocol, err = model.ParseProtocol(v); return err },
 		"bytes": func(v string) (err error) { b.Size, err = units.ParseBytes(v); return err },
 		"start": func(v string) (err error) { b.Start, err = units.ParseTime(v); return err },
-		"root":  func(v string) (err error) { b.Task.Root, err = number0(v, 1<<20); return err },
+		"root":  func(v string) (err error) { b.Task.Root, err = parseCount(v, 1<<20); return err },
 		"channels": func(v string) (err error) {
-			b.Task.Channels, err = number0(v, search.MaxChannels)
+			b.Task.Channels, err = parseCount(v, search.MaxChannels)
 			return err
 		},
 		"after": func(v string) error {
-			before, err := number0(v, number-1)
+			before, err := parseCount(v, number-1)
 			b.After = []int{before}
 			return err
 		},
@@ -67,8 +67,8 @@ func parseBeside(text string, datatype model.Datatype, number int) (b sweep.Besi
 	return b, err
 }
 
-// number0 reads a whole number from 0 up.
-func number0(text string, most int) (int, error) {
+// parseCount reads a whole number from 0 up.
+func parseCount(text string, most int) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || n > most {
 		return 0, fmt.Errorf("%q: want a number from 0 to %d", text, most)

@@ -33,7 +33,7 @@ type whatifFlags struct {
 var settable = []string{
 	"machine", "fabric", "nodes", "gpus", "net-rate", "without", "oversubscription", "routing",
 	"profile", "algo", "proto", "channels", "fault",
-	"straggler", "jitter", "seed", "seeds",
+	"straggler", "jitter", "seed", "seeds", "nic", "queue-pairs", "gdr",
 }
 
 // parts are the keys that follow in the values of flags that are pairs themselves.

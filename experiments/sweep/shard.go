@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"tutti/experiments/rows"
+	"tutti/sim"
 )
 
 // Shard is one part of a study: the Index-th of Count, from 1.
@@ -44,14 +45,14 @@ func digest(jobs []Job) string {
 	for _, j := range jobs {
 		if j.cluster != last.cluster {
 			m := j.cluster.Machine
-			fmt.Fprintf(h, "%s %+v %+v %+v\n", m.Name, m.Nodes, m.Links, j.cluster.Fabric)
+			fmt.Fprintf(h, "%s %+v %+v %+v %v\n", m.Name, m.Nodes, m.Links, j.cluster.Fabric, j.cluster.ThroughHost)
 		}
 		if j.profile != last.profile {
 			fmt.Fprintf(h, "%+v\n", *j.profile)
 		}
 		fmt.Fprintf(h, "%+v\n", j.Task())
-		if o := j.options; len(o.Faults)+len(o.Stragglers) > 0 || o.Jitter.Deviation > 0 {
-			fmt.Fprintf(h, "%+v %+v %+v %d\n", o.Faults, o.Stragglers, o.Jitter, j.seeds)
+		if o := j.options; len(o.Faults)+len(o.Stragglers) > 0 || o.Jitter.Deviation > 0 || o.NIC != (sim.NIC{}) {
+			fmt.Fprintf(h, "%+v %+v %+v %+v %d\n", o.Faults, o.Stragglers, o.Jitter, o.NIC, j.seeds)
 		}
 		last = j
 	}

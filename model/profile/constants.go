@@ -76,10 +76,19 @@ var fields = func() (list []field) {
 			func(p *Profile) float64 { return p.Efficiency[link] },
 			func(p *Profile, v float64) { p.Efficiency[link] = v }})
 	}
-	return append(list, field{"efficiency.multimem", share,
+	list = append(list, field{"efficiency.multimem", share,
 		func(p *Profile) float64 { return p.Multimem },
 		func(p *Profile, v float64) { p.Multimem = v }})
+	time("message.proxy", func(p *Profile) *units.Time { return &p.Message[ByProxy] })
+	time("message.gpu", func(p *Profile) *units.Time { return &p.Message[ByGPU] })
+	rate("queuepair", func(p *Profile) *units.Rate { return &p.QueuePair })
+	return list
 }()
+
+// optional tells whether a profile may leave the constant out: it is 0 then.
+func (f field) optional() bool {
+	return f.path == "queuepair" || strings.HasPrefix(f.path, "message.")
+}
 
 // index returns the place of a constant in fields, or -1.
 func index(path string) int {

@@ -66,7 +66,7 @@ func Open(names string) (*Profile, error) {
 	}
 	var missing []string
 	for _, f := range fields {
-		if !found[f.path] {
+		if !found[f.path] && !f.optional() {
 			missing = append(missing, f.path)
 		}
 	}

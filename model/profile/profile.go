@@ -73,7 +73,23 @@ type Profile struct {
 	// the share of that which the switch's multicasts and reductions do.
 	Efficiency map[topo.LinkType]float64
 	Multimem   float64
+	// Message is what it takes to post a message to a NIC, by who does: the proxy's
+	// is a part of the network's Handover or, over LL, of its Latency. QueuePair is what one queue pair
+	// carries, 0 where nothing is known.
+	Message   [posters]units.Time
+	QueuePair units.Rate
 }
+
+// Poster is who tells a NIC to send.
+type Poster int
+
+// The posters.
+const (
+	AsMeasured Poster = iota // whoever did when the constants were taken
+	ByProxy                  // a thread of the CPU for each GPU, one message after another (NCCL)
+	ByGPU                    // the GPU, for each connection by itself (IBGDA)
+	posters
+)
 
 // extend gives the algorithms that files have no constants of those of a ring,
 // hop by hop.

@@ -1,0 +1,65 @@
+package sim_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"tutti/model"
+	"tutti/model/profile"
+	"tutti/model/schedule"
+	"tutti/model/units"
+	"tutti/sim"
+	"tutti/topo"
+)
+
+// What enters a NIC, a CPU or a switch leaves it, whatever the routing; more
+// bandwidth does not slow a call, nor does less data.
+func TestConserved(t *testing.T) {
+	machine, err := topo.Open("dgx-h100")
+	require.NoError(t, err)
+	known := map[string]world{}
+	rapid.Check(t, func(t *rapid.T) {
+		fabric := topo.Fabric{Name: "drawn", Routing: rapid.SampledFrom([]topo.Routing{topo.Adaptive, topo.ECMP}).Draw(t, "routing"), Levels: []topo.Level{
+			{Nodes: 1, Switches: 1, Links: 1, PerRail: rapid.Bool().Draw(t, "rails")}, {Switches: 2, Links: 1, Oversubscription: rapid.SampledFrom([]float64{1, 3}).Draw(t, "oversubscription")},
+		}}
+		c, err := topo.NewCluster(machine, rapid.IntRange(2, 3).Draw(t, "nodes"), 4, fabric)
+		require.NoError(t, err)
+		key := fmt.Sprint(c.Nodes, fabric)
+		if _, again := known[key]; !again {
+			known[key] = newWorldOn(c)
+		}
+		w := known[key]
+		c = w.cluster
+		c.ThroughHost = rapid.Bool().Draw(t, "through the host")
+		a := rapid.SampledFrom([]model.Algorithm{model.Ring, model.Tree}).Draw(t, "algorithm")
+		size := units.Bytes(rapid.IntRange(1, 1<<17).Draw(t, "elements")) * 8
+		s := w.schedule(t, a, model.Simple, size)
+		r, err := sim.RunWith(s, c, profile.ForGPU(90), sim.Options{NoSymmetry: true})
+		require.NoError(t, err)
+		left := map[string]units.Bytes{}
+		for _, l := range r.Loads() {
+			from, to, _ := strings.Cut(c.LinkName(l.Link), " > ")
+			left[from] -= l.Bytes
+			left[to] += l.Bytes
+		}
+		for part, bytes := range left {
+			if !strings.Contains(part, "GPU") {
+				require.Zero(t, bytes, part)
+			}
+		}
+		faster := profile.ForGPU(90)
+		for kind := range faster.Efficiency {
+			faster.Efficiency[kind] *= 2
+		}
+		require.Less(t, float64(w.run(t, a, model.Simple, size, faster).Time), float64(r.Time)*anomaly, "twice the bandwidth")
+		half, err := schedule.New(s.Task().Sized(size/2), c, w.graphs)
+		require.NoError(t, err)
+		less, err := sim.Run(half, c, profile.ForGPU(90))
+		require.NoError(t, err)
+		require.Less(t, float64(less.Time), float64(r.Time)*anomaly, "half the data")
+	})
+}

@@ -19,6 +19,8 @@ import (
 // machine, the same for all machines, such as that into rails; and one of the
 // machines. Both begin with what is plainly different, and divide a class as
 // long as its members have neighbours of different classes (colour refinement).
+// Machines are compared as [schedule.Regular.Like] has it: in a double tree, one
+// with its mirror image, of which it then has the other tree's channels.
 
 // symmetry finds the fold of a schedule.
 type symmetry struct {

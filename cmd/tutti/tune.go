@@ -241,9 +241,9 @@ func writeExport(w io.Writer, form string, entries []export.Entry) error {
 			again, err = export.ReadTable(bytes.NewReader(text.Bytes()), form)
 		}
 	default:
-		s := export.Environment(entries)
-		fmt.Fprintf(&text, "NCCL_ALGO=\"%s\"\nNCCL_PROTO=\"%s\"\n", s.Algo, s.Proto)
-		err = s.Check()
+		if err = export.WriteEnvironment(&text, entries); err == nil {
+			err = export.CheckEnvironment(bytes.NewReader(text.Bytes()), form, entries)
+		}
 	}
 	if err == nil && !reflect.DeepEqual(entries, again) {
 		err = fmt.Errorf("%s does not read back as it was written", form)

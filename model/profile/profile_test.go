@@ -58,7 +58,7 @@ constants:
 
 func TestParseErrors(t *testing.T) {
 	for want, text := range map[string]string{
-		"f:1: not a profile: want about, sources and constants":                                             "- 1",
+		"f:1: not a profile: want about, sources and constants":                                           "- 1",
 		"f:3: source me: want {kind: measured|fitted|datasheet, data: WHERE}":                             strings.Replace(small, "measured", "guessed", 1),
 		`f:5: unknown source "you": want one of me`:                                                       strings.Replace(small, "from: me\n", "from: you\n", 1),
 		"f:7: unknown constant base.ring.lll":                                                             strings.Replace(small, "ll:", "lll:", 1),

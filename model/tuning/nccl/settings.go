@@ -25,12 +25,6 @@ type Settings struct {
 // switches tell which places of the table are enabled.
 type switches [len(collectives)][algorithms][protocols]bool
 
-// Check fails for lists that NCCL does not understand.
-func (s Settings) Check() error {
-	_, err := s.enabled(&Communicator{})
-	return err
-}
-
 // Left returns the algorithms and the protocols that the lists leave for a
 // function, whatever a communicator can run of them. It fails for lists that NCCL
 // does not understand, and has none for what is no function of NCCL's.

@@ -127,6 +127,9 @@ func (f *tuneFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if f.as != "nccl" && t.Collective != model.AllReduce {
+		fmt.Fprintf(c.ErrOrStderr(), "tutti: of %v the model knows rings only: they alone are compared\n", t.Collective)
+	}
 	if _, err := text.WriteTo(c.OutOrStdout()); err != nil {
 		return fmt.Errorf("writing the results: %w", err)
 	}
@@ -241,9 +244,9 @@ func writeExport(w io.Writer, form string, entries []export.Entry) error {
 			again, err = export.ReadTable(bytes.NewReader(text.Bytes()), form)
 		}
 	default:
-		s := export.Environment(entries)
-		fmt.Fprintf(&text, "NCCL_ALGO=\"%s\"\nNCCL_PROTO=\"%s\"\n", s.Algo, s.Proto)
-		err = s.Check()
+		if err = export.WriteEnvironment(&text, entries); err == nil {
+			err = export.CheckEnvironment(bytes.NewReader(text.Bytes()), form, entries)
+		}
 	}
 	if err == nil && !reflect.DeepEqual(entries, again) {
 		err = fmt.Errorf("%s does not read back as it was written", form)

@@ -51,6 +51,17 @@ func TestTuneErrors(t *testing.T) {
 	}
 }
 
+// Of what the model knows in part, the part is named.
+func TestTuneRingsOnly(t *testing.T) {
+	out, notes, code := tutti("tune", "--coll", "allgather", "--machine", "h200x4", "--csv")
+	assert.Zero(t, code)
+	assert.NotEmpty(t, out)
+	assert.Equal(t, "tutti: of allgather the model knows rings only: they alone are compared\n", notes)
+	_, notes, code = tutti("tune", "--coll", "alltoall", "--machine", "h200x4")
+	assert.Equal(t, 2, code)
+	assert.Contains(t, notes, "no model of alltoall by ")
+}
+
 // The winners cover all sizes without a gap, what is exported says the same, and
 // every form can be written.
 func TestTuneWinners(t *testing.T) {

@@ -28,10 +28,16 @@ type Shape struct {
 func RingShape(t Task) Shape {
 	parts := split(t)
 	chunk, slice := ringSteps(t)
-	p := parts[0].loop(int64(t.Ranks), inGrains(t, chunk*step(t.Protocol)), elements(t, 16))
-	rest := p.count - int64(p.loops-1)*int64(t.Ranks)*p.chunk
+	perLoop, grain := int64(1), int64(1)
+	if t.Collective == model.AllReduce {
+		perLoop, grain = int64(t.Ranks), elements(t, 16)
+	}
+	p := parts[0].loop(perLoop, inGrains(t, chunk*step(t.Protocol)), grain)
 	s := shape(t, p, len(parts))
-	s.Filled = int(divUp(rest, max(1, p.last)))
+	if t.Collective == model.AllReduce {
+		rest := p.count - int64(p.loops-1)*perLoop*p.chunk
+		s.Filled = int(divUp(rest, max(1, p.last)))
+	}
 	s.Slices, s.Slots = int(chunk/slice), bufferSteps/int(slice)
 	slices := sliced{chunk / slice, elements(t, simpleStep*slice/32)}
 	_, first := slices.at(0, p.chunkOf(0))

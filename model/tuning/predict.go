@@ -93,8 +93,12 @@ var errSingle = errors.New("a single rank has nothing to exchange")
 
 // Predict predicts a task. It fails for what the model does not know.
 func (d *Predictor) Predict(t schedule.Task) (Prediction, error) {
-	if t.Collective != model.AllReduce {
-		return Prediction{}, fmt.Errorf("no model of %v yet: want %v", t.Collective, model.AllReduce)
+	switch rings := t.Algorithm == model.Ring || t.Algorithm == model.RailRing; {
+	case t.Collective == model.AllReduce, rings && (t.Collective == model.AllGather || t.Collective == model.ReduceScatter):
+	case rings:
+		return Prediction{}, fmt.Errorf("no model of %v by %v yet: want %v, %v or %v", t.Collective, t.Algorithm, model.AllReduce, model.AllGather, model.ReduceScatter)
+	default:
+		return Prediction{}, fmt.Errorf("no model of %v by %v yet: want %v", t.Collective, t.Algorithm, model.AllReduce)
 	}
 	if d.ranks == 1 {
 		return Prediction{}, errSingle

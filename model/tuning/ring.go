@@ -1,6 +1,7 @@
 package tuning
 
 import (
+	"tutti/model"
 	"tutti/model/profile"
 	"tutti/model/schedule"
 	"tutti/model/units"
@@ -29,14 +30,18 @@ func (k *kernel) hop(s schedule.Shape, slice, tail units.Bytes, w way, streams i
 	return k.overhead + data + h, busy, data
 }
 
-// predictRing follows a chunk for 2(n-1) hops, of which every k-th is between
-// nodes of k ranks, and the last receive; loops come one after the other. All
+// predictRing follows a chunk for 2(n-1) hops, or n-1 where it is gathered or
+// reduced alone, of which every k-th is between nodes of k ranks, and the last
+// receive; loops come one after the other. All
 // ranks are at it in lockstep, so that no step is faster than the busiest
 // worker.
 func (d *Predictor) predictRing(t schedule.Task) Prediction {
 	s := schedule.RingShape(t)
 	k := d.kernel(t, s.Channels)
 	steps, across := 2*(d.ranks-1), 0
+	if t.Collective != model.AllReduce {
+		steps = d.ranks - 1
+	}
 	if d.nodes > 1 {
 		// The j-th chunk sets out from the rank behind place j.
 		for j := range min(s.Filled, d.perNode) {
@@ -61,16 +66,26 @@ func (d *Predictor) predictRing(t schedule.Task) Prediction {
 		// The first sends what it has (2), the others reduce or pass on (3), one
 		// keeps the sum and sends it (4).
 		ends := min(1, within/2)
-		for streams, count := range [...]int{ends, within - 2*ends, ends} {
+		counts := [...]int{ends, within - 2*ends, ends}
+		kept := 2 // buffers of the last receive
+		switch {
+		case t.Collective == model.ReduceScatter: // the last reduces
+			counts, kept = [...]int{ends, within - ends, 0}, 3
+		case t.Collective == model.AllGather && t.InPlace: // nothing to keep at first
+			counts = [...]int{ends, within - ends, 0}
+		case t.Collective == model.AllGather:
+			counts = [...]int{0, within, 0}
+		}
+		for streams, count := range counts {
 			latency, busy, item := k.hop(s, slice, tail, d.ring.intra, 2+streams)
 			chain += float64(float64(count) * latency)
 			pace += float64(float64(count) * max(busy, network))
 			data += float64(float64(count) * item)
 		}
 		// The last rank copies the slices out of its buffer, one after the other.
-		last := float64(float64(s.Slices)*k.overhead) + float64(float64(s.Slices-1)*k.turn) + k.moving(slice, 1, 2)
+		last := float64(float64(s.Slices)*k.overhead) + float64(float64(s.Slices-1)*k.turn) + k.moving(slice, 1, kept)
 		if s.Slices > 1 {
-			last += k.moving(tail, 1, 2)
+			last += k.moving(tail, 1, kept)
 		}
 		whole = max(chain, pace)
 		return whole + last + behind, min(data, whole)

@@ -89,6 +89,9 @@ func parseTuner(fields []string) (e Entry, err error) {
 			return e, fmt.Errorf("%q: want a whole number", fields[number.at])
 		}
 	}
+	if from < 0 || to < from {
+		return e, fmt.Errorf("sizes %d to %d: want the smaller one first, from 0 up", from, to)
+	}
 	e.From, e.To = units.Bytes(from), units.Bytes(to)
 	return e, nil
 }
@@ -116,6 +119,58 @@ func Environment(entries []Entry) nccl.Settings {
 		Algo:  list(func(e Entry) string { return e.Algorithm.String() }),
 		Proto: list(func(e Entry) string { return nccl.ProtocolName(e.Protocol) }),
 	}
+}
+
+// WriteEnvironment writes the settings of [Environment] as a shell sets them.
+func WriteEnvironment(w io.Writer, entries []Entry) error {
+	s := Environment(entries)
+	_, err := fmt.Fprintf(w, "NCCL_ALGO=\"%s\"\nNCCL_PROTO=\"%s\"\n", s.Algo, s.Proto)
+	return err
+}
+
+// CheckEnvironment reads what WriteEnvironment writes, and fails unless it leaves
+// NCCL the algorithms and protocols of the entries and no others.
+func CheckEnvironment(r io.Reader, name string, entries []Entry) error {
+	var s nccl.Settings
+	lines := bufio.NewScanner(r)
+	for n := 1; lines.Scan(); n++ {
+		key, value, _ := strings.Cut(lines.Text(), "=")
+		to, known := map[string]*string{"NCCL_ALGO": &s.Algo, "NCCL_PROTO": &s.Proto}[key]
+		value, err := strconv.Unquote(value)
+		if !known || err != nil {
+			return fmt.Errorf("%s:%d: %q: want NCCL_ALGO=\"…\" or NCCL_PROTO=\"…\"", name, n, lines.Text())
+		}
+		*to = value
+	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	for _, c := range nccl.Functions() {
+		wanted := func(e Entry) bool { return e.Collective == c }
+		if !slices.ContainsFunc(entries, wanted) {
+			continue
+		}
+		algorithms, protocols, err := s.Left(c)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		for _, e := range entries {
+			if wanted(e) && !(slices.Contains(algorithms, e.Algorithm) && slices.Contains(protocols, e.Protocol)) {
+				return fmt.Errorf("%s: %v over %v is not left for %v", name, e.Algorithm, e.Protocol, c)
+			}
+		}
+		for _, a := range algorithms {
+			if !slices.ContainsFunc(entries, func(e Entry) bool { return wanted(e) && e.Algorithm == a }) {
+				return fmt.Errorf("%s: %v is left for %v", name, a, c)
+			}
+		}
+		for _, p := range protocols {
+			if !slices.ContainsFunc(entries, func(e Entry) bool { return wanted(e) && e.Protocol == p }) {
+				return fmt.Errorf("%s: %v is left for %v", name, p, c)
+			}
+		}
+	}
+	return nil
 }
 
 // plan is an entry with the keys of MSCCL++'s execution plans.
@@ -147,7 +202,7 @@ func WriteTable(w io.Writer, entries []Entry) error {
 	return out.Encode(plans)
 }
 
-// ReadTable reads what WriteTable writes.
+// ReadTable reads what WriteTable writes. An error names the plan.
 func ReadTable(r io.Reader, name string) (entries []Entry, err error) {
 	var plans []plan
 	if err := json.NewDecoder(r).Decode(&plans); err != nil {

@@ -32,6 +32,13 @@ func TestReadsBackEqual(t *testing.T) {
 	again, err = export.ReadTable(&b, "f")
 	require.NoError(t, err)
 	assert.Equal(t, entries, again)
+	b.Reset()
+	require.NoError(t, export.WriteEnvironment(&b, entries))
+	text := b.String()
+	assert.NoError(t, export.CheckEnvironment(&b, "f", entries))
+	assert.EqualError(t, export.CheckEnvironment(strings.NewReader(text), "f", entries[:1]), "f: NVLSTree is left for allreduce")
+	assert.EqualError(t, export.CheckEnvironment(strings.NewReader("NCCL_ALGO=\"ring\"\n"), "f", entries), "f: Tree over ll is not left for allreduce")
+	assert.EqualError(t, export.CheckEnvironment(strings.NewReader("NCCL_ALGO=ring\n"), "f", entries), `f:1: "NCCL_ALGO=ring": want NCCL_ALGO="…" or NCCL_PROTO="…"`)
 	assert.Equal(t, nccl.Settings{Algo: "allreduce:Tree,NVLSTree", Proto: "allreduce:LL,Simple"}, export.Environment(entries))
 }
 
@@ -41,6 +48,7 @@ func TestReadErrors(t *testing.T) {
 		`f:1: unknown collective "gather"`:      "gather,1,2,ring,ll,1,1,1",
 		`f:2: unknown algorithm "star"`:         "#\nallreduce,1,2,star,ll,1,1,1",
 		`f:1: "x": want a whole number`:         "allreduce,x,2,ring,ll,1,1,1",
+		`f:1: sizes 4 to 2: want the smaller`:   "allreduce,4,2,ring,ll,1,1,1",
 	} {
 		_, err := export.ReadTuner(strings.NewReader(text), "f")
 		assert.ErrorContains(t, err, want)
@@ -54,6 +62,21 @@ func FuzzReadTuner(f *testing.F) {
 			var b bytes.Buffer
 			require.NoError(t, export.WriteTuner(&b, list))
 			again, err := export.ReadTuner(&b, "f")
+			require.NoError(t, err)
+			assert.Equal(t, list, again)
+		}
+	})
+}
+
+func FuzzReadTable(f *testing.F) {
+	var b bytes.Buffer
+	require.NoError(f, export.WriteTable(&b, entries))
+	f.Add(b.String())
+	f.Fuzz(func(t *testing.T, text string) {
+		if list, err := export.ReadTable(strings.NewReader(text), "f"); err == nil {
+			var b bytes.Buffer
+			require.NoError(t, export.WriteTable(&b, list))
+			again, err := export.ReadTable(&b, "f")
 			require.NoError(t, err)
 			assert.Equal(t, list, again)
 		}

@@ -25,10 +25,33 @@ type Settings struct {
 // switches tell which places of the table are enabled.
 type switches [len(collectives)][algorithms][protocols]bool
 
-// Check fails for lists that NCCL does not understand.
-func (s Settings) Check() error {
-	_, err := s.enabled(&Communicator{})
-	return err
+// Left returns the algorithms and the protocols that the lists leave for a
+// function, whatever a communicator can run of them. It fails for lists that NCCL
+// does not understand, and has none for what is no function of NCCL's.
+func (s Settings) Left(c model.Collective) (algos []Algorithm, protos []model.Protocol, err error) {
+	a, err := parseList("NCCL_ALGO", s.Algo, algorithmNames[:])
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := parseList("NCCL_PROTO", s.Proto, protocolNames[:])
+	if err != nil {
+		return nil, nil, err
+	}
+	f, ok := index(c)
+	if !ok {
+		return nil, nil, nil
+	}
+	for i := range algorithms {
+		if a.on(f, int(i)) {
+			algos = append(algos, i)
+		}
+	}
+	for i := range protocols {
+		if p.on(f, i) {
+			protos = append(protos, model.Protocol(i))
+		}
+	}
+	return algos, protos, nil
 }
 
 // enabled works out the switches: what the lists leave on, less what the

@@ -27,7 +27,7 @@ func BenchmarkAllReduce(b *testing.B) {
 		channels  int
 	}{{"ring", model.Ring, 1}, {"ring", model.Ring, 4}, {"tree", model.Tree, 2}, {"nvls", model.NVLS, 2}} {
 		b.Run(fmt.Sprintf("%s/channels=%d", c.name, c.channels), func(b *testing.B) {
-			s, err := build(schedule.Task{
+			s, err := builder.Build(schedule.Task{
 				Algorithm: c.algorithm, Protocol: model.Simple, Datatype: model.Float32, Channels: c.channels, Nodes: 1, Ranks: 8,
 			}.Sized(size), 8)
 			require.NoError(b, err)

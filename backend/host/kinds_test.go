@@ -180,7 +180,7 @@ func TestDeadlock(t *testing.T) {
 
 // A run ends when its context does.
 func TestCancellation(t *testing.T) {
-	s, err := build(schedule.Task{Algorithm: model.Ring, Protocol: model.LL, Datatype: model.Float16, Count: 1 << 20, Channels: 2, Nodes: 1}, 8)
+	s, err := builder.Build(schedule.Task{Algorithm: model.Ring, Protocol: model.LL, Datatype: model.Float16, Count: 1 << 20, Channels: 2, Nodes: 1}, 8)
 	require.NoError(t, err)
 	e, err := host.New(0).Prepare(s)
 	require.NoError(t, err)
@@ -229,7 +229,7 @@ func TestBounds(t *testing.T) {
 // The data of the case that texts on NCCL's ring work by hand: two ranks, 16
 // elements, chunks of 8.
 func ExampleHost() {
-	s, err := build(schedule.Task{Algorithm: model.Ring, Protocol: model.LL, Datatype: model.Int8, Count: 16, Channels: 1, Nodes: 1}, 2)
+	s, err := builder.Build(schedule.Task{Algorithm: model.Ring, Protocol: model.LL, Datatype: model.Int8, Count: 16, Channels: 1, Nodes: 1}, 2)
 	if err != nil {
 		fmt.Println(err)
 		return

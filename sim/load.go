@@ -22,22 +22,44 @@ type Load struct {
 // Loads returns what crossed the links, the busiest first. Links that carried
 // nothing are left out.
 func (r Result) Loads() []Load {
+	loads := slices.DeleteFunc(r.used(), func(l Load) bool { return l.Bytes == 0 })
+	slices.SortFunc(loads, func(a, b Load) int { return cmp.Or(cmp.Compare(b.Busy, a.Busy), cmp.Compare(a.Link, b.Link)) })
+	return loads
+}
+
+// EachLoad goes through all links of the cluster in the order of their numbers,
+// also those that carried nothing: each stands for itself.
+func (r Result) EachLoad(yield func(Load) bool) {
+	loads := r.used()
+	for link := range r.wires.cluster.Links() {
+		load := Load{Link: link, Like: 1}
+		class, _ := r.wires.class(link)
+		if i, used := r.wires.index[class]; used {
+			load.Bytes, load.Busy = loads[i].Bytes, loads[i].Busy
+		}
+		if !yield(load) {
+			return
+		}
+	}
+}
+
+// used returns what crossed each of the links that some connection has.
+func (r Result) used() []Load {
 	loads := r.simulation.loads()
-	for i := range r.wires.used {
+	for i := range loads {
 		if u := &r.wires.used[i]; u.varies != nil {
 			loads[i].Busy = u.varies.until(loads[i].Busy)
 		}
 	}
-	loads = slices.DeleteFunc(loads, func(l Load) bool { return l.Bytes == 0 })
-	slices.SortFunc(loads, func(a, b Load) int { return cmp.Or(cmp.Compare(b.Busy, a.Busy), cmp.Compare(a.Link, b.Link)) })
 	return loads
 }
 
 // loads returns what has crossed each of the used links so far, as if none changed
 // its rate.
 func (x *simulation) loads() []Load {
-	loads := make([]Load, len(x.wires.used))
-	for i, u := range x.wires.used {
+	loads, used := make([]Load, len(x.wires.used)), x.wires.used
+	switched := make([]units.Bytes, len(used)) // of the bytes, multicast or added up by the switch
+	for i, u := range used {
 		loads[i] = Load{Link: u.link, Like: int(u.size)}
 	}
 	for id, route := range x.wires.all {
@@ -48,8 +70,14 @@ func (x *simulation) loads() []Load {
 				bytes /= units.Bytes(max(1, n.from))
 			}
 			loads[c.link].Bytes += bytes
-			loads[c.link].Busy += x.wires.used[c.link].pace.Of(x.moved(n, bytes))
+			if x.switched(n) {
+				switched[c.link] += bytes
+			}
 		}
+	}
+	for i := range loads { // rounded once, however many connections there are
+		plain := loads[i].Bytes - switched[i]
+		loads[i].Busy = used[i].pace.Of(plain) + used[i].pace.Of(units.Bytes(float64(switched[i])/x.multimem))
 	}
 	return loads
 }

@@ -350,10 +350,16 @@ func (x *simulation) crossed(n *connection, size units.Bytes) units.Time {
 // moved returns the bytes that an item puts on links, in units of what a link
 // carries point to point.
 func (x *simulation) moved(n *connection, size units.Bytes) units.Bytes {
-	if n.kind != uint8(schedule.PointToPoint) && !n.remote {
+	if x.switched(n) {
 		return units.Bytes(float64(size) / x.multimem)
 	}
 	return size
+}
+
+// switched tells whether an NVSwitch multicasts a connection's items, or adds
+// them up.
+func (x *simulation) switched(n *connection) bool {
+	return n.kind != uint8(schedule.PointToPoint) && !n.remote
 }
 
 // transfer puts an item on the links of a connection, and returns on how many.

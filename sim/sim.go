@@ -129,6 +129,22 @@ func (x *simulation) result(w Watcher) (Result, error) {
 	return result, nil
 }
 
+// Work estimates how many steps a simulation goes through: a measure of how long
+// it takes, beside that of others.
+func Work(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options) (steps int64) {
+	f := unfolded(s)
+	if o.alike() {
+		f = findFold(s, c, p)
+	}
+	const samples = 64
+	count := f.workers.count()
+	every := max(1, count/samples)
+	for i := 0; i < count; i += every {
+		steps += int64(s.Worker(f.workers.first(i)).Steps) * int64(min(every, count-i))
+	}
+	return steps
+}
+
 // Need estimates the memory that simulating a schedule takes.
 func Need(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options) units.Bytes {
 	f := unfolded(s)

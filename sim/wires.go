@@ -123,12 +123,7 @@ func flowOf(c *topo.Cluster, from schedule.Worker) int {
 
 // use returns the place of a link of the cluster in used.
 func (w *wires) use(link int) int32 {
-	class, size := link, int32(1)
-	if w.fold.links.place != nil {
-		place, local := w.cluster.Place(link)
-		at := w.fold.links.at(place, local)
-		class, size = int(at), int32(w.fold.links.size(at))
-	}
+	class, size := w.class(link)
 	i, known := w.index[class]
 	if !known {
 		i = int32(len(w.used))
@@ -137,6 +132,16 @@ func (w *wires) use(link int) int32 {
 		w.used = append(w.used, usedLink{pace: (rate * units.Rate(w.profile.Efficiency[kind])).Pace(), link: link, size: size})
 	}
 	return i
+}
+
+// class returns the number of a link's class, and how many links that has.
+func (w *wires) class(link int) (class int, size int32) {
+	if w.fold.links.place == nil {
+		return link, 1
+	}
+	place, local := w.cluster.Place(link)
+	at := w.fold.links.at(place, local)
+	return int(at), int32(w.fold.links.size(at))
 }
 
 // keep keeps the whole routes, to tell later what crossed which link.

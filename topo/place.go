@@ -69,3 +69,33 @@ func (c *Cluster) LinkAt(place, local int) int {
 	}
 	panic("topo: no such link")
 }
+
+// Below returns the machines that a link serves: the one that it is in or at, or
+// those below the switches that it leads up from.
+func (c *Cluster) Below(link int) (first, count int) {
+	if link < c.cables() {
+		return link / len(c.Machine.Links), 1
+	}
+	t := c.tierOf(link)
+	if t.level == 0 {
+		return (link - t.First) / 2 / len(c.Machine.NETs), 1
+	}
+	below := &c.tiers[t.level-1]
+	first = (link - t.First) / 2 / t.each / below.Rails * below.Nodes
+	return first, min(below.Nodes, c.Nodes-first)
+}
+
+// LinkKind says what a link joins, whichever one it is: "GPU > NVS", "NET > leaf",
+// "spine > leaf".
+func (c *Cluster) LinkKind(link int) string {
+	if m := c.Machine; link < c.cables() {
+		l := m.Links[link%len(m.Links)]
+		return m.Nodes[l.From].Type.String() + " > " + m.Nodes[l.To].Type.String()
+	}
+	t := c.tierOf(link)
+	lower := NET.String()
+	if t.level > 0 {
+		lower = c.tiers[t.level-1].Name
+	}
+	return c.directed(link, [2]string{lower, t.Name})
+}

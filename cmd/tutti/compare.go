@@ -58,7 +58,7 @@ func (f *compareFlags) run(c *cobra.Command, files []string) error {
 		}
 	}
 	if f.plot != noPlot {
-		if err := checkFigure(f.plot); err != nil {
+		if err := checkFigure("plot", f.plot); err != nil {
 			return err
 		}
 	}

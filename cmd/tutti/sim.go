@@ -28,6 +28,7 @@ type simFlags struct {
 	workFlags
 	outputFlags
 	togetherFlags
+	linkFlags
 	shard string
 }
 
@@ -70,6 +71,7 @@ together.`,
 	f.workFlags.register(c)
 	f.outputFlags.register(c, defaultPlot)
 	f.togetherFlags.register(c)
+	f.linkFlags.register(c)
 	flags := c.Flags()
 	flags.Lookup("nodes").Usage += " (default 1,2,4,8,16; as the fabric says, or 1, if a machine or a fabric is named)"
 	flags.Lookup("algo").Usage += " (default those that NCCL has by ring, tree, nvls, nvlstree, pat, p2p)"
@@ -100,6 +102,12 @@ func (f *simFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if study.Beside, err = f.beside(study.Datatype); err != nil {
+		return err
+	}
+	if err := f.ask(c, &study, &f.outputFlags); err != nil {
+		return err
+	}
 	all, notes, err := study.Jobs()
 	if err != nil {
 		return usage(err)
@@ -123,21 +131,31 @@ func (f *simFlags) run(c *cobra.Command) error {
 			fmt.Fprintf(stderr, "left out: %s\n", note)
 		}
 	}
-	beside, err := f.beside(study.Datatype)
-	if err != nil {
+	if err := f.one(jobs); err != nil {
 		return err
-	}
-	if len(beside) > 0 && f.seeds > 1 {
-		return usage(errors.New("--seeds with --with: want one seed"))
-	}
-	if len(beside) > 0 {
-		return f.runTogether(c, jobs, beside)
 	}
 	done, failed := f.simulate(c, jobs, stderr)
 	if places != nil {
 		sweep.Number(done, places, all)
 	}
-	return errors.Join(f.write(c, sweep.Rows(done), failed == nil), failed)
+	return errors.Join(f.show(c, done, failed == nil), failed)
+}
+
+// show writes what is done in the form that was asked for.
+func (f *simFlags) show(c *cobra.Command, done []sweep.Done, whole bool) error {
+	if len(done) == 0 {
+		return nil
+	}
+	if err := f.drawMap(c, done, f.notes(c)); err != nil {
+		return err
+	}
+	switch {
+	case f.links != "":
+		return f.tell(c, func(w io.Writer) error { return f.writeLinks(w, done, &f.outputFlags) }, nil)
+	case len(f.with) > 0:
+		return f.tell(c, func(w io.Writer) error { return writeShared(w, done, &f.outputFlags) }, nil)
+	}
+	return f.write(c, sweep.Rows(done), whole)
 }
 
 // workFlags say how much of the computer to use.
@@ -159,7 +177,7 @@ func (f *workFlags) simulate(c *cobra.Command, jobs []sweep.Job, stderr io.Write
 	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second time ends it the hard way
-	bar := newProgress(stderr, len(jobs))
+	bar := newProgress(stderr, sweep.Seeds(jobs))
 	done, err := sweep.Run(ctx, jobs, limit, func(j sweep.Job) { bar.step(j.String()) })
 	bar.end()
 	switch tooLarge := (*sweep.MemoryError)(nil); {
@@ -167,9 +185,26 @@ func (f *workFlags) simulate(c *cobra.Command, jobs []sweep.Job, stderr io.Write
 		return nil, fmt.Errorf("%w: want fewer --nodes or --channels, a larger computer, or --memory %d if there is more%s", err,
 			tooLarge.Need, map[bool]string{true: "; and no --no-symmetry"}[c.Flags().Changed("no-symmetry")])
 	case ctx.Err() != nil:
-		return done, fmt.Errorf("%w: %d of %d cases are finished", errInterrupted, len(done), len(jobs))
+		return done, fmt.Errorf("%w: %s", errInterrupted, howFar(done, jobs))
 	}
 	return done, err
+}
+
+// howFar says how much is finished.
+func howFar(done []sweep.Done, jobs []sweep.Job) string {
+	cases, begun := 0, 0
+	for _, d := range done {
+		if spread := d.Row.Why.Spread; spread != nil && spread.Seeds < jobs[d.Job].Seeds() {
+			begun++
+		} else {
+			cases++
+		}
+	}
+	text := fmt.Sprintf("%d of %d cases are finished", cases, len(jobs))
+	if begun > 0 {
+		text += fmt.Sprintf(", and %d with some of their seeds", begun)
+	}
+	return text
 }
 
 func (f *workFlags) limit() (units.Bytes, error) {
@@ -222,17 +257,22 @@ func (f *outputFlags) check(c *cobra.Command) error {
 	if f.plot == noPlot {
 		return nil
 	}
-	return checkFigure(f.plot)
+	return checkFigure("plot", f.plot)
 }
 
-// checkFigure makes sure that a figure can be written.
-func checkFigure(path string) error {
+// checkFigure makes sure that the figure that a flag names can be written.
+func checkFigure(flag, path string) error {
+	elsewhere := fmt.Sprintf("--%s PATH writes elsewhere", flag)
 	err := figure.Check(path)
 	switch {
-	case errors.Is(err, figure.ErrFormat):
+	case errors.Is(err, figure.ErrFormat) && flag == "plot":
 		return usage(fmt.Errorf("--plot: %w, or --plot %s", err, noPlot))
+	case errors.Is(err, figure.ErrFormat):
+		return usage(fmt.Errorf("--%s: %w", flag, err))
+	case err != nil && flag == "plot":
+		return fmt.Errorf("%w (%s, --plot %s nothing)", err, elsewhere, noPlot)
 	case err != nil:
-		return fmt.Errorf("%w (--plot PATH writes elsewhere, --plot %s nothing)", err, noPlot)
+		return fmt.Errorf("%w (%s)", err, elsewhere)
 	}
 	return nil
 }

@@ -157,3 +157,40 @@ func TestTrace(t *testing.T) {
 		assert.Equal(t, 2, code)
 	}
 }
+
+// The links' bytes are told as table, CSV and JSON, and drawn; the bottleneck that
+// the result names comes first.
+func TestSimLinks(t *testing.T) {
+	t.Chdir(t.TempDir())
+	call := []string{"sim", "--nodes", "2", "--algo", "ring", "--sizes", "256M"}
+	out, notes, code := tutti(append(call, "--links=3", "--heatmap", "links.svg")...)
+	assert.Zero(t, code)
+	assert.Equal(t, "heat map: links.svg\n", notes)
+	lines := strings.Split(out, "\n")
+	assert.Contains(t, lines[0], "held up by node 0 GPU 0000:10:00.0 > node 0 PCI 0000:0f:00.0, 96 %")
+	assert.Regexp(t, `^ +1  node 0 GPU 0000:10:00.0 > node 0 PCI 0000:0f:00.0 +16  62914560  +96\.\d +46\.\d+ +48 $`, lines[2])
+	assert.Equal(t, "# and 7 more: --links=10", lines[5])
+	drawn, err := os.ReadFile("links.svg")
+	require.NoError(t, err)
+	assert.Contains(t, string(drawn), "leaf &gt; NET")
+
+	all, _, code := tutti(append(call, "--links=all", "--csv")...)
+	assert.Zero(t, code)
+	assert.Equal(t, 1+2*8*10, strings.Count(all, "\n"))
+	text, _, code := tutti(append(call, "--links", "--json")...)
+	assert.Zero(t, code)
+	var file struct{ Cases []struct{ Links []linkRow } }
+	require.NoError(t, json.Unmarshal([]byte(text), &file))
+	assert.Len(t, file.Cases[0].Links, 10)
+	for args, want := range map[string]string{
+		"--links=0":                      "--links=0: want how many, from 1 up, or all",
+		"--links --plot x.png":           "--links and --plot exclude each other: want one of them",
+		"--heatmap x.txt":                "--heatmap: figure x.txt: want a name that ends in .png, .svg, .pdf",
+		"--heatmap x.png --algo all":     "--heatmap draws one case, and these are 9: want one of --nodes, --algo, --proto and --sizes each",
+		"--heatmap x.png --sizes 1M,32M": "--heatmap draws one case, and these are 3: want one of --nodes, --algo, --proto and --sizes each",
+	} {
+		_, notes, code := tutti(append(call, strings.Fields(args)...)...)
+		assert.Equal(t, 2, code, args)
+		assert.Equal(t, "tutti: "+want+"\n", notes)
+	}
+}

@@ -61,5 +61,6 @@ func (t *table) write(w io.Writer, asCSV bool) error {
 func writeJSON(w io.Writer, value any) error {
 	out := json.NewEncoder(w)
 	out.SetIndent("", " ")
+	out.SetEscapeHTML(false) // links have > in their names
 	return out.Encode(value)
 }

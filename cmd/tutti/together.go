@@ -92,35 +92,23 @@ type sharedRow struct {
 	BusBW      float64 `json:"busbw_GBps"`
 }
 
-// runTogether simulates each case with the calls beside it, and prints for each call
-// its time, beside its time alone.
-func (f *simFlags) runTogether(c *cobra.Command, jobs []sweep.Job, beside []sweep.Beside) error {
+// writeShared tells of each call of each case its time, beside its time alone.
+func writeShared(w io.Writer, done []sweep.Done, f *outputFlags) error {
 	var list []sharedRow
-	bar := newProgress(f.notes(c), len(jobs))
-	for i, j := range jobs {
-		bar.step(j.String())
-		calls, err := j.Together(beside)
-		if err != nil {
-			bar.end()
-			return err
-		}
-		for n, s := range calls {
+	for _, d := range done {
+		for n, s := range d.Calls {
 			t := s.Task
 			busbw := rows.Row{Collective: t.Collective, Ranks: t.Ranks, Bytes: t.Bytes(), Time: s.Time}.BusBW()
 			list = append(list, sharedRow{
-				i, n, t.Ranks, t.Collective.String(), t.Algorithm.String(), t.Protocol.String(), t.Channels, int64(t.Bytes()),
+				d.Job, n, t.Ranks, t.Collective.String(), t.Algorithm.String(), t.Protocol.String(), t.Channels, int64(t.Bytes()),
 				s.Start.Microseconds(), s.Time.Microseconds(), s.Alone.Microseconds(), float64(busbw / units.GBps),
 			})
 		}
 	}
-	bar.end()
-	f.plot = noPlot
-	return f.tell(c, func(w io.Writer) error {
-		if f.json {
-			return writeJSON(w, list)
-		}
-		return sharedTable(list).write(w, f.csv)
-	}, nil)
+	if f.json {
+		return writeJSON(w, list)
+	}
+	return sharedTable(list).write(w, f.csv)
 }
 
 func sharedTable(list []sharedRow) *table {

@@ -97,7 +97,7 @@ func (f *tuneFlags) run(c *cobra.Command) error {
 		}
 	}
 	if f.plot != noPlot {
-		if err := checkFigure(f.plot); err != nil {
+		if err := checkFigure("plot", f.plot); err != nil {
 			return err
 		}
 	}

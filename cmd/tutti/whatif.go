@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -351,9 +350,9 @@ func (t comparison) writeCSV(w io.Writer) error {
 // writeJSON writes for each setting its rows and their ratios, case by case.
 func (t comparison) writeJSON(w io.Writer) error {
 	type side struct {
-		Name   string            `json:"name"`
-		Ratios []*float64        `json:"time_ratio"`
-		Rows   []json.RawMessage `json:"rows"`
+		Name   string       `json:"name"`
+		Ratios []*float64   `json:"time_ratio"`
+		Rows   []*rows.JSON `json:"rows"`
 	}
 	var sides []side
 	for i, s := range t.settings {
@@ -364,19 +363,12 @@ func (t comparison) writeJSON(w io.Writer) error {
 				one.Ratios, one.Rows = append(one.Ratios, nil), append(one.Rows, nil)
 				continue
 			}
-			var text bytes.Buffer
-			if err := rows.WriteJSON(&text, []rows.Row{r}); err != nil {
-				return err
-			}
-			var file struct{ Rows []json.RawMessage }
-			if err := json.Unmarshal(text.Bytes(), &file); err != nil {
-				return err
-			}
 			var ratio *float64
 			if v, ok := t.ratio(i, at); ok {
 				ratio = &v
 			}
-			one.Ratios, one.Rows = append(one.Ratios, ratio), append(one.Rows, file.Rows...)
+			row := r.JSON()
+			one.Ratios, one.Rows = append(one.Ratios, ratio), append(one.Rows, &row)
 		}
 		sides = append(sides, one)
 	}

@@ -39,7 +39,7 @@ func (r Row) whyFields() []string {
 }
 
 // spreading names the columns that follow for simulations with several seeds.
-var spreading = []string{"time_min_us", "time_max_us"}
+var spreading = []string{"seeds", "time_min_us", "time_max_us"}
 
 // spreadFields writes these.
 func (r Row) spreadFields() []string {
@@ -48,7 +48,7 @@ func (r Row) spreadFields() []string {
 		return make([]string, len(spreading))
 	}
 	us := func(t units.Time) string { return strconv.FormatFloat(t.Microseconds(), 'f', -1, 64) }
-	return []string{us(s.Least), us(s.Greatest)}
+	return []string{strconv.Itoa(s.Seeds), us(s.Least), us(s.Greatest)}
 }
 
 // numbered names the columns that follow for parts of a study.
@@ -201,6 +201,8 @@ func parse(fields, columns []string) (Row, error) {
 			why.Workers = p.int(name, text, 0, math.MaxInt)
 		case "workers":
 			why.Of = p.int(name, text, 0, math.MaxInt)
+		case "seeds":
+			spread.Seeds, why.Spread = p.int(name, text, 0, math.MaxInt32), &spread
 		case "time_min_us":
 			spread.Least, why.Spread = units.FromMicroseconds(p.float(name, text, above)), &spread
 		case "time_max_us":

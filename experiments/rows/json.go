@@ -15,8 +15,8 @@ import (
 // Schema is the version of the JSON form, written with it.
 const Schema = "tutti.rows/1"
 
-// jsonRow names a row's values as the CSV's header does.
-type jsonRow struct {
+// JSON is a row's JSON form, which names its values as the CSV's header does.
+type JSON struct {
 	Source     string   `json:"source"`
 	Machine    string   `json:"machine"`
 	Collective string   `json:"collective"`
@@ -41,24 +41,30 @@ type jsonRow struct {
 
 // jsonFile is the object that holds the rows.
 type jsonFile struct {
-	Schema string    `json:"schema"`
-	Rows   []jsonRow `json:"rows"`
+	Schema string `json:"schema"`
+	Rows   []JSON `json:"rows"`
 }
 
 // WriteJSON writes the rows as one object: {"schema": …, "rows": […]}.
 func WriteJSON(w io.Writer, rows []Row) error {
-	list := make([]jsonRow, len(rows))
+	list := make([]JSON, len(rows))
 	for i, r := range rows {
-		list[i] = jsonRow{
-			r.Source, r.Machine, r.Collective.String(), r.Algorithm.String(), r.Protocol.String(),
-			r.Nodes, r.Ranks, r.Channels, r.Datatype.String(), r.Redop.String(), int64(r.Bytes),
-			r.Time.Microseconds(), float64(r.AlgBW() / units.GBps), float64(r.BusBW() / units.GBps), r.InPlace, r.Wrong, r.Why.json(),
-			r.Case.Study, r.Case.Number, r.Case.Of,
-		}
+		list[i] = r.JSON()
 	}
 	out := json.NewEncoder(w)
 	out.SetIndent("", " ")
+	out.SetEscapeHTML(false) // links have > in their names
 	return out.Encode(jsonFile{Schema, list})
+}
+
+// JSON returns the row's JSON form.
+func (r Row) JSON() JSON {
+	return JSON{
+		r.Source, r.Machine, r.Collective.String(), r.Algorithm.String(), r.Protocol.String(),
+		r.Nodes, r.Ranks, r.Channels, r.Datatype.String(), r.Redop.String(), int64(r.Bytes),
+		r.Time.Microseconds(), float64(r.AlgBW() / units.GBps), float64(r.BusBW() / units.GBps), r.InPlace, r.Wrong, r.Why.json(),
+		r.Case.Study, r.Case.Number, r.Case.Of,
+	}
 }
 
 // ReadJSON reads what [WriteJSON] writes. An error names the file, given as
@@ -87,7 +93,7 @@ func ReadJSON(r io.Reader, name string) ([]Row, error) {
 }
 
 // row reads the values as CSV's fields are read.
-func (j jsonRow) row() (Row, error) {
+func (j JSON) row() (Row, error) {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 	columns, fields := header, []string{
 		j.Source, j.Machine, j.Collective, j.Algorithm, j.Protocol, strconv.Itoa(j.Nodes), strconv.Itoa(j.Ranks), strconv.Itoa(j.Channels),
@@ -97,7 +103,7 @@ func (j jsonRow) row() (Row, error) {
 		columns = slices.Concat(columns, explained)
 		fields = append(fields, w.Fabric, number(w.Bound), w.Bottleneck, number(w.Share), strconv.Itoa(w.Workers), strconv.Itoa(w.Of))
 		if w.Greatest > 0 {
-			columns, fields = slices.Concat(columns, spreading), append(fields, number(w.Least), number(w.Greatest))
+			columns, fields = slices.Concat(columns, spreading), append(fields, strconv.Itoa(w.Seeds), number(w.Least), number(w.Greatest))
 		}
 	}
 	r, err := parse(fields, columns)
@@ -113,6 +119,7 @@ type jsonWhy struct {
 	Share      float64 `json:"bottleneck_share"`
 	Workers    int     `json:"workers_simulated"`
 	Of         int     `json:"workers"`
+	Seeds      int     `json:"seeds,omitempty"`
 	Least      float64 `json:"time_min_us,omitempty"`
 	Greatest   float64 `json:"time_max_us,omitempty"`
 }
@@ -123,7 +130,7 @@ func (w *Why) json() *jsonWhy {
 	}
 	j := &jsonWhy{Fabric: w.Fabric, Bound: w.Bound.Microseconds(), Bottleneck: w.Bottleneck, Share: w.Share, Workers: w.Workers, Of: w.Of}
 	if w.Spread != nil {
-		j.Least, j.Greatest = w.Spread.Least.Microseconds(), w.Spread.Greatest.Microseconds()
+		j.Seeds, j.Least, j.Greatest = w.Spread.Seeds, w.Spread.Least.Microseconds(), w.Spread.Greatest.Microseconds()
 	}
 	return j
 }

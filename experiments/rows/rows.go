@@ -79,7 +79,10 @@ type Why struct {
 
 // Spread is that of the times of one case with several seeds, of which the
 // row's time is the median.
-type Spread struct{ Least, Greatest units.Time }
+type Spread struct {
+	Seeds           int
+	Least, Greatest units.Time
+}
 
 // spread returns it, or nil.
 func (r Row) spread() *Spread {

@@ -35,7 +35,7 @@ func WriteTable(w io.Writer, rows []Row) error {
 	}
 	spread := spreads(rows)
 	if spread {
-		columns = append(columns, "min(us)", "max(us)")
+		columns = append(columns, "seeds", "min(us)", "max(us)")
 	}
 	t.Header(columns)
 	for _, r := range rows {
@@ -66,7 +66,7 @@ func (w *Why) cells(time units.Time) []string {
 // cells are what a table has of it.
 func (s *Spread) cells() []string {
 	if s == nil {
-		return []string{"", ""}
+		return []string{"", "", ""}
 	}
-	return []string{fmt.Sprintf("%.2f", s.Least.Microseconds()), fmt.Sprintf("%.2f", s.Greatest.Microseconds())}
+	return []string{strconv.Itoa(s.Seeds), fmt.Sprintf("%.2f", s.Least.Microseconds()), fmt.Sprintf("%.2f", s.Greatest.Microseconds())}
 }

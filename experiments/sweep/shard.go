@@ -19,22 +19,35 @@ type Shard struct{ Index, Count int }
 // that all take about as long. Shards of one count have all cases, each once,
 // whoever computes them.
 func (s Shard) Of(jobs []Job) (part []int) {
-	order := make([]int, len(jobs))
-	for i := range order {
-		order[i] = i
+	costs, order := make([]int64, len(jobs)), make([]int, len(jobs))
+	for i, j := range jobs {
+		costs[i], order[i] = j.cost(), i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(jobs[b].work, jobs[a].work) })
-	const start = 1000 // steps that a case costs anyhow, about
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(costs[b], costs[a]) })
 	loads := make([]int64, s.Count)
 	for _, i := range order {
 		least := slices.Index(loads, slices.Min(loads))
-		loads[least] += start + jobs[i].work
+		loads[least] += costs[i]
 		if least == s.Index-1 {
 			part = append(part, i)
 		}
 	}
 	slices.Sort(part)
 	return part
+}
+
+// cost estimates how long the job takes, in steps that are simulated, once for
+// all workers that do the same.
+func (j Job) cost() int64 {
+	const start = 1000 // that a case costs anyhow, about
+	steps := int64(start)
+	for _, c := range j.calls() {
+		steps += sim.Work(c.Schedule, j.cluster, j.profile, j.options)
+		if len(j.beside) > 0 { // each runs alone, too, and all at once without symmetry
+			steps += work(c.Schedule)
+		}
+	}
+	return steps * int64(j.seeds)
 }
 
 // digest returns what tells a study apart: a digest of its cases, with their
@@ -51,6 +64,9 @@ func digest(jobs []Job) string {
 			fmt.Fprintf(h, "%+v\n", *j.profile)
 		}
 		fmt.Fprintf(h, "%+v\n", j.Task())
+		for _, b := range j.beside {
+			fmt.Fprintf(h, "%+v %v %v\n", b.Schedule.Task(), b.Start, b.After)
+		}
 		if o := j.options; len(o.Faults)+len(o.Stragglers) > 0 || o.Jitter.Deviation > 0 || o.NIC != (sim.NIC{}) {
 			fmt.Fprintf(h, "%+v %+v %+v %+v %d\n", o.Faults, o.Stragglers, o.Jitter, o.NIC, j.seeds)
 		}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"tutti/experiments/traffic"
 	"tutti/model"
 	"tutti/model/profile"
 	"tutti/model/schedule"
@@ -44,6 +45,12 @@ type Study struct {
 	// Seeds, above 1, is with how many seeds each case is simulated, from that of
 	// Options.Jitter on.
 	Seeds int
+	// Beside are calls that run beside each case's own.
+	Beside []Beside
+	// Links, unless nil, lists what a case puts on links: [traffic.Links] or
+	// [traffic.Each]. Map asks for a map of it.
+	Links func(sim.Result, *topo.Cluster) []traffic.Link
+	Map   bool
 }
 
 // Place is where in a study a case stands: the indices of its choices.
@@ -57,14 +64,28 @@ type Job struct {
 
 	cluster  *topo.Cluster
 	schedule schedule.Schedule
+	beside   []sim.Call
 	profile  *profile.Profile
 	options  sim.Options
 	seeds    int
+	links    func(sim.Result, *topo.Cluster) []traffic.Link
+	mapped   bool
 	work     int64 // steps, about
 }
 
 // Task returns the call that the job simulates.
 func (j Job) Task() schedule.Task { return j.schedule.Task() }
+
+// Seeds is with how many seeds the job is simulated: 1 unless jitter varies.
+func (j Job) Seeds() int { return j.seeds }
+
+// Seeds sums up those of jobs: how many simulations they are.
+func Seeds(jobs []Job) (sum int) {
+	for _, j := range jobs {
+		sum += j.seeds
+	}
+	return sum
+}
 
 // Jobs lists the cases of a study: cluster by cluster, and there by algorithm,
 // protocol, channels and size. What a cluster cannot run is left out, each with a
@@ -100,13 +121,17 @@ func (s Study) on(at int, c *topo.Cluster) (jobs []Job, notes []string) {
 					made, err := maker.Schedule(schedule.Task{
 						Collective: s.Collective, Root: s.Root, Algorithm: a, Protocol: p, Datatype: s.Datatype, Redop: s.Redop, Channels: channels,
 					}, size)
+					var beside []sim.Call
+					if err == nil {
+						beside, err = maker.beside(s.Beside)
+					}
 					if err != nil {
 						if note := fmt.Sprintf("%d x %s: %v", c.Nodes, c.Machine.Name, err); !slices.Contains(notes, note) {
 							notes = append(notes, note)
 						}
 						continue
 					}
-					jobs = append(jobs, Job{place, c, made, constants, s.Options, s.Seeds, work(made)})
+					jobs = append(jobs, Job{place, c, made, beside, constants, s.Options, max(1, s.Seeds), s.Links, s.Map, work(made)})
 				}
 			}
 		}

@@ -19,6 +19,18 @@ type Beside struct {
 	After []int
 }
 
+// beside makes the calls.
+func (m *Maker) beside(list []Beside) (calls []sim.Call, err error) {
+	for i, b := range list {
+		s, err := m.Schedule(b.Task, b.Size)
+		if err != nil {
+			return nil, fmt.Errorf("call %d: %w", i+1, err)
+		}
+		calls = append(calls, sim.Call{Schedule: s, Start: b.Start, After: b.After})
+	}
+	return calls, nil
+}
+
 // Shared is a call as it went beside others: Time is from its beginning on the
 // first of its ranks to its end on the last, Alone what it takes with nothing
 // beside it.
@@ -27,28 +39,25 @@ type Shared struct {
 	Start, Time, Alone units.Time
 }
 
-// Together simulates the job's call and those beside it at once, and each alone.
-func (j Job) Together(beside []Beside) ([]Shared, error) {
-	maker := NewMaker(j.cluster)
-	calls := []sim.Call{{Schedule: j.schedule}}
-	for _, b := range beside {
-		s, err := maker.Schedule(b.Task, b.Size)
-		if err != nil {
-			return nil, fmt.Errorf("beside %v: %w", j, err)
-		}
-		calls = append(calls, sim.Call{Schedule: s, Start: b.Start, After: b.After})
-	}
-	_, spans, err := sim.RunTogether(calls, j.cluster, j.profile, j.options)
+// calls are the job's call and those beside it.
+func (j Job) calls() []sim.Call {
+	return append([]sim.Call{{Schedule: j.schedule}}, j.beside...)
+}
+
+// together simulates the job's calls at once, and each alone.
+func (j Job) together(o sim.Options) (sim.Result, []Shared, error) {
+	calls := j.calls()
+	result, spans, err := sim.RunTogether(calls, j.cluster, j.profile, o)
 	if err != nil {
-		return nil, fmt.Errorf("%v: %w", j, err)
+		return result, nil, err
 	}
 	list := make([]Shared, len(calls))
 	for i, c := range calls {
-		alone, err := sim.RunWith(c.Schedule, j.cluster, j.profile, j.options)
+		alone, err := sim.RunWith(c.Schedule, j.cluster, j.profile, o)
 		if err != nil {
-			return nil, fmt.Errorf("%v: %w", j, err)
+			return result, nil, err
 		}
 		list[i] = Shared{c.Schedule.Task(), spans[i].Begin, spans[i].End - spans[i].Begin, alone.Time}
 	}
-	return list, nil
+	return result, list, nil
 }

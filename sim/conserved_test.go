@@ -40,17 +40,7 @@ func TestConserved(t *testing.T) {
 		s := w.schedule(t, a, model.Simple, size)
 		r, err := sim.RunWith(s, c, profile.ForGPU(90), sim.Options{NoSymmetry: true})
 		require.NoError(t, err)
-		left := map[string]units.Bytes{}
-		for _, l := range r.Loads() {
-			from, to, _ := strings.Cut(c.LinkName(l.Link), " > ")
-			left[from] -= l.Bytes
-			left[to] += l.Bytes
-		}
-		for part, bytes := range left {
-			if !strings.Contains(part, "GPU") {
-				require.Zero(t, bytes, part)
-			}
-		}
+		requireConserved(t, c, r)
 		faster := profile.ForGPU(90)
 		for kind := range faster.Efficiency {
 			faster.Efficiency[kind] *= 2
@@ -62,4 +52,19 @@ func TestConserved(t *testing.T) {
 		require.NoError(t, err)
 		require.Less(t, float64(less.Time), float64(r.Time)*anomaly, "half the data")
 	})
+}
+
+// requireConserved makes sure that what enters a part leaves it, GPUs aside.
+func requireConserved(t require.TestingT, c *topo.Cluster, r sim.Result) {
+	left := map[string]units.Bytes{}
+	for _, l := range r.Loads() {
+		from, to, _ := strings.Cut(c.LinkName(l.Link), " > ")
+		left[from] -= l.Bytes
+		left[to] += l.Bytes
+	}
+	for part, bytes := range left {
+		if !strings.Contains(part, "GPU") {
+			require.Zero(t, bytes, part)
+		}
+	}
 }

@@ -7,13 +7,16 @@ import (
 	"strings"
 
 	"tutti/model/units"
+	"tutti/topo"
 )
 
 // Fault is a link that carries less than it should, from an instant on.
 //
 // Under adaptive routing the cables between two groups of switches are one link,
 // and a fault of some of them leaves it the rate of the others: traffic goes over
-// the rest. Under ECMP a flow keeps to its cable.
+// the rest. Under ECMP a flow keeps to its cable, as long as that carries something:
+// if a cable between switches carries nothing, either way, its flows go over the
+// others, from that instant on. Nothing leads around a port, or a link in a machine.
 type Fault struct {
 	// Link is a part of the names that [topo.Cluster.CableNames] gives, or of
 	// [topo.Cluster.LinkName]'s of a whole trunk: all that have it are meant. It
@@ -26,11 +29,12 @@ type Fault struct {
 	At units.Time
 }
 
-// change sets the rate of a link at an instant.
+// change sets the rate of a link at an instant, or sends connections another way.
 type change struct {
-	at   units.Time
-	used int32 // in wires
-	rate float64
+	at    units.Time
+	used  int32 // in wires
+	rate  float64
+	turns []turn
 }
 
 // fault finds what faults do to which links: it slows those that are slow from
@@ -63,11 +67,11 @@ func (w *wires) fault(faults []Fault) ([]change, error) {
 			for _, r := range left {
 				rate += r / float64(len(left))
 			}
-			changes = append(changes, change{f.At, int32(i), rate})
+			changes = append(changes, change{at: f.At, used: int32(i), rate: rate})
 		}
 	}
 	for k, f := range faults {
-		if !found[k] {
+		if !found[k] && !w.between(f) {
 			return nil, fmt.Errorf("fault on %q: no link in use has that in its name, as %q has", f.Link, w.cluster.LinkName(w.used[0].link))
 		}
 	}
@@ -111,7 +115,9 @@ func (x *simulation) await(changes []change) {
 	varies := map[int32]bool{}
 	for i, c := range changes {
 		x.queue.Push(c.at, int32(len(x.workers)+len(x.connections)+i))
-		varies[x.wires.merged[c.used]] = true
+		if c.turns == nil {
+			varies[x.wires.merged[c.used]] = true
+		}
 	}
 	for i := range x.connections {
 		n := &x.connections[i]
@@ -145,6 +151,12 @@ func (s *spell) until(alone units.Time) units.Time {
 // change gives a link another rate. What its flows still need takes as much
 // longer as the link is slower.
 func (x *simulation) change(c change) {
+	if c.turns != nil {
+		for _, t := range c.turns {
+			x.turn(t)
+		}
+		return
+	}
 	id := x.wires.merged[c.used]
 	l := &x.links[id]
 	l.advance(x.now)
@@ -174,9 +186,16 @@ func (x *simulation) stranded() error {
 			owner = x.ends[x.connections[^owner].firstEnd]
 		}
 		w := x.schedule.Worker(x.fold.workers.first(int(owner)))
-		failed := slices.Index(x.wires.merged, int32(i))
-		return fmt.Errorf("%q has failed, and rank %d channel %d waits for it, so that after %v %d of %d workers cannot go on: want a rate that is left, a later fault that ends it, or adaptive routing with other cables",
-			x.wires.cluster.LinkName(x.wires.used[failed].link), w.Rank, w.Channel, x.last, len(x.workers)-x.finished, len(x.workers))
+		failed := x.wires.used[slices.Index(x.wires.merged, int32(i))].link
+		c := x.wires.cluster
+		remedy := "no other cable leads there"
+		if kind, _ := c.Link(failed); kind == topo.LinkNET && !c.BetweenSwitches(failed) {
+			remedy = "nothing leads around a port, and NCCL ends such a job with a network error once its retries are over (NCCL_IB_TIMEOUT, NCCL_IB_RETRY_CNT)"
+		} else if kind != topo.LinkNET {
+			remedy = "nothing leads around it, and NCCL would wait for ever"
+		}
+		return fmt.Errorf("%q has failed, and rank %d channel %d waits for it, so that after %v %d of %d workers cannot go on: %s: want a rate that is left, a later fault that ends it, or a machine without it from the start",
+			c.LinkName(failed), w.Rank, w.Channel, x.last, len(x.workers)-x.finished, len(x.workers), remedy)
 	}
 	return nil
 }

@@ -97,8 +97,65 @@ func TestFailedLinks(t *testing.T) {
 	w = newTroubled(t, 3, fabric, model.Ring, 64*units.MiB)
 	_, err := sim.RunWith(w.s, w.cluster, profile.ForGPU(90), sim.Options{Faults: []sim.Fault{{Link: "leaf 0", At: down}}})
 	assert.ErrorContains(t, err, `has failed, and rank `)
+	_, err = sim.RunWith(w.s, w.cluster, profile.ForGPU(90), sim.Options{Faults: []sim.Fault{{Link: "node 1 NET mlx5_3", At: down}}})
+	assert.ErrorContains(t, err, `nothing leads around a port, and NCCL ends such a job with a network error`)
+	_, err = sim.RunWith(w.s, w.cluster, profile.ForGPU(90), sim.Options{Faults: []sim.Fault{{Link: "leaf 0 > spine", At: down}}})
+	assert.ErrorContains(t, err, `no other cable leads there`)
 	_, err = sim.RunWith(w.s, w.cluster, profile.ForGPU(90), sim.Options{Faults: []sim.Fault{{Link: "node 7", Rate: 1}}})
 	assert.ErrorContains(t, err, `fault on "node 7": no link in use has that in its name`)
+}
+
+// Under ECMP, flows leave a cable that fails for the others, whenever it does, with
+// what they have under way: it carries nothing from then on, switches pass on what
+// they get, and all bytes arrive. They come back when it does.
+func TestDetours(t *testing.T) {
+	machine, err := topo.Open("dgx-h100")
+	require.NoError(t, err)
+	fabric := topo.Fabric{Name: "leaves of one", Routing: topo.ECMP, Levels: []topo.Level{{Nodes: 1, Switches: 1, Links: 1}, {Switches: 3, Links: 2}}}
+	rapid.Check(t, func(t *rapid.T) {
+		fabric.Seed = rapid.Uint64Range(0, 3).Draw(t, "seed")
+		c, err := topo.NewCluster(machine, 3, 2, fabric)
+		require.NoError(t, err)
+		a := rapid.SampledFrom([]model.Algorithm{model.Ring, model.Tree}).Draw(t, "algorithm")
+		w := newWorldOn(c).troubled(t, a, 32*units.MiB)
+		cables := func(r sim.Result) (list []sim.Load) {
+			for _, l := range r.Loads() {
+				if c.BetweenSwitches(l.Link) {
+					list = append(list, l)
+				}
+			}
+			return list
+		}
+		used := cables(w.calm)
+		cable := rapid.SampledFrom(used).Draw(t, "cable")
+		run := func(f ...sim.Fault) sim.Result {
+			for i := range f {
+				f[i].Link = c.LinkName(cable.Link)
+			}
+			r, err := sim.RunWith(w.s, c, profile.ForGPU(90), sim.Options{Faults: f})
+			require.NoError(t, err)
+			requireConserved(t, c, r)
+			require.Equal(t, total(c, w.calm.Loads()), total(c, r.Loads()))
+			return r
+		}
+		carried := func(r sim.Result) units.Bytes {
+			for _, l := range cables(r) {
+				if l.Link == cable.Link {
+					return l.Bytes
+				}
+			}
+			return 0
+		}
+		require.Zero(t, carried(run(sim.Fault{})))
+		at := units.Time(rapid.Float64Range(0.1, .5).Draw(t, "at") * float64(w.calm.Time))
+		some := run(sim.Fault{At: at})
+		require.LessOrEqual(t, carried(some), cable.Bytes)
+		require.Less(t, carried(run(sim.Fault{At: w.calm.Time / 20})), cable.Bytes)
+		require.GreaterOrEqual(t, some.Time, sim.Bound(w.s.Task(), c))
+		back := run(sim.Fault{At: at / 2}, sim.Fault{At: at, Rate: 1})
+		require.LessOrEqual(t, carried(back), cable.Bytes)
+		require.Equal(t, w.calm.Time, run(sim.Fault{At: 2 * w.calm.Time}).Time)
+	})
 }
 
 // A rank that is late makes a call later by no more than its delay; one that is

@@ -30,7 +30,8 @@ type simulation struct {
 	watch                Watcher
 	begins, froms, sends []units.Time // for the watcher: of the steps and items under way
 	wires                *wires
-	changes              []change     // of links' rates
+	changes              []change // of links' rates, and of routes
+	stretches            map[int32][]stretch
 	starts               []units.Time // of workers, or nil: at once
 	slow                 []float64    // how many times as long workers take, or nil
 	jitter               *Jitter      // or nil
@@ -195,7 +196,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 		x.jitter = &o.Jitter
 	}
 	x.posts = newPosts(o.NIC, p, len(x.connections), c.Ranks())
-	wires := newWires(c, p, f, len(x.connections))
+	wires := newWires(c, p, f, len(x.connections), o.Faults)
 	ways := map[way]uint16{}
 	for i := range x.connections {
 		described := s.Connection(f.connections.first(i))
@@ -226,6 +227,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 			x.slots = append(x.slots, slot{left: n.from, reader: none})
 		}
 	}
+	wires.detour(s)
 	changes, err := wires.fault(o.Faults)
 	if err != nil {
 		return nil, err
@@ -246,6 +248,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 			n.mover = theWriters
 		}
 	})
+	changes = append(changes, x.turns()...)
 	for _, r := range x.routes {
 		x.links[r.link].room++
 	}

@@ -74,6 +74,27 @@ func (l *link) add(flows []flow, now units.Time, size units.Bytes, owner, weight
 	l.load += weight
 }
 
+// take takes an owner's flow off the link, if it has one there, and returns what
+// it still needs on the link to itself.
+func (l *link) take(flows []flow, now units.Time, owner int32) (left units.Time, ok bool) {
+	l.advance(now)
+	own := flows[l.first : l.first+l.room]
+	for i := range l.count {
+		f := own[l.wrap(l.head+i)]
+		if f.owner != owner {
+			continue
+		}
+		for ; i < l.count-1; i++ {
+			own[l.wrap(l.head+i)] = own[l.wrap(l.head+i+1)]
+		}
+		l.count--
+		l.load -= f.weight
+		l.rest = 0
+		return max(0, f.end-l.clock), true
+	}
+	return 0, false
+}
+
 // wrap counts a place of the ring, below twice its size, round.
 func (l *link) wrap(at int32) int32 {
 	if at >= l.room {

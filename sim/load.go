@@ -62,10 +62,9 @@ func (x *simulation) loads() []Load {
 	for i, u := range used {
 		loads[i] = Load{Link: u.link, Like: int(u.size)}
 	}
-	for id, route := range x.wires.all {
-		n := &x.connections[id]
+	add := func(n *connection, route []crossing, sent int64) {
 		for _, c := range route {
-			bytes := units.Bytes(n.bytes) * units.Bytes(c.weight)
+			bytes := units.Bytes(sent) * units.Bytes(c.weight)
 			if n.from > 1 { // what several writers put in crosses once
 				bytes /= units.Bytes(max(1, n.from))
 			}
@@ -74,6 +73,15 @@ func (x *simulation) loads() []Load {
 				switched[c.link] += bytes
 			}
 		}
+	}
+	for id, route := range x.wires.all {
+		n := &x.connections[id]
+		sent := n.bytes
+		for _, s := range x.stretches[int32(id)] {
+			add(n, s.route, s.bytes)
+			sent -= s.bytes
+		}
+		add(n, route, sent)
 	}
 	for i := range loads { // rounded once, however many connections there are
 		plain := loads[i].Bytes - switched[i]

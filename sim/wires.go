@@ -21,6 +21,8 @@ type wires struct {
 	routes  [][]crossing  // by connection, over used, without those that never hold anything up
 	all     [][]crossing  // with them
 	merged  []int32       // by used link: the simulation's that it is a part of
+	outages []outage
+	detours []detour
 }
 
 // usedLink is a link of the cluster that some connection crosses.
@@ -36,15 +38,15 @@ type usedLink struct {
 // random-looking number for each.
 type userSet struct{ count, sum uint64 }
 
-func newWires(c *topo.Cluster, p *profile.Profile, f *fold, connections int) *wires {
-	return &wires{cluster: c, profile: p, fold: f, index: map[int]int32{}, routes: make([][]crossing, connections)}
+func newWires(c *topo.Cluster, p *profile.Profile, f *fold, connections int, faults []Fault) *wires {
+	return &wires{cluster: c, profile: p, fold: f, index: map[int]int32{}, routes: make([][]crossing, connections), outages: newOutages(c, faults)}
 }
 
 // lay finds the links of a connection of the schedule, the first of a class, and
 // returns the kind of way that they make, their latency, and how long switches
 // on it wait for whole packets of items of the given size.
 func (w *wires) lay(class int32, c schedule.Connection, s schedule.Schedule, item units.Bytes) (hop profile.Hop, latency, stored units.Time) {
-	route := routeOf(w.cluster, s, c)
+	route := routeDuring(w.outages[0], w.cluster, s, c)
 	way := route // from one writer to one reader
 	switch {
 	case c.Kind == schedule.Aggregation:
@@ -68,15 +70,7 @@ func (w *wires) lay(class int32, c schedule.Connection, s schedule.Schedule, ite
 	if c.OutNET >= 0 {
 		hop = profile.HopNET
 	}
-	var crossed []crossing
-	for _, link := range route {
-		i := w.use(link)
-		if at := slices.IndexFunc(crossed, func(r crossing) bool { return r.link == i }); at >= 0 {
-			crossed[at].weight++
-		} else {
-			crossed = append(crossed, crossing{i, 1})
-		}
-	}
+	crossed := w.crossings(route)
 	for at, r := range crossed {
 		weight := r.weight * int32(w.fold.connections.size(class))
 		crossed[at].weight = weight / w.used[r.link].size
@@ -86,6 +80,19 @@ func (w *wires) lay(class int32, c schedule.Connection, s schedule.Schedule, ite
 	}
 	w.routes[class] = crossed
 	return hop, latency, stored
+}
+
+// crossings returns which links in use a route crosses, and how often.
+func (w *wires) crossings(route []int) (crossed []crossing) {
+	for _, link := range route {
+		i := w.use(link)
+		if at := slices.IndexFunc(crossed, func(r crossing) bool { return r.link == i }); at >= 0 {
+			crossed[at].weight++
+		} else {
+			crossed = append(crossed, crossing{i, 1})
+		}
+	}
+	return crossed
 }
 
 // routeOf returns all links that a connection crosses.

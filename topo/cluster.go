@@ -95,12 +95,15 @@ func (c *Cluster) RouteFlow(from, to, out, in, flow int) []int {
 	if a == b {
 		return c.appendPath(nil, a, m.Path(c.GPU(from), c.GPU(to)))
 	}
-	route := c.toNIC(nil, from, out)
 	source, target := port{a, out}, port{b, in}
-	top, hash := c.meet(source, target), c.hash(source, target, flow)
-	route = c.climb(route, source, top, hash)
-	route = c.descend(route, target, top, hash)
-	return c.fromNIC(route, to, in)
+	return c.across(from, to, source, target, c.picked(c.hash(source, target, flow)))
+}
+
+// across returns the links between two machines, by way of the cables picked.
+func (c *Cluster) across(from, to int, source, target port, by picks) []int {
+	top := c.meet(source, target)
+	route := c.climb(c.toNIC(nil, from, source.net), source, top, by)
+	return c.fromNIC(c.descend(route, target, top, by), to, target.net)
 }
 
 func (c *Cluster) appendPath(route []int, node int, p Path) []int {

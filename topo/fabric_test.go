@@ -71,6 +71,15 @@ func TestFabricRoutes(t *testing.T) {
 		route := c.RouteFlow(a, b, out, in, flow)
 		require.Equal(t, route, c.RouteFlow(a, b, out, in, flow))
 		checkChain(t, c, route)
+		for _, dead := range route { // only cables have others beside them
+			if around := c.RouteAround(a, b, out, in, flow, func(l int) bool { return l == dead }); around != nil {
+				checkChain(t, c, around)
+				require.NotContains(t, around, dead)
+				require.Len(t, around, len(route))
+				require.True(t, c.BetweenSwitches(dead))
+			}
+		}
+		require.Equal(t, route, c.RouteAround(a, b, out, in, flow, func(l int) bool { return l == -1 }))
 		if a/8 == b/8 {
 			return
 		}

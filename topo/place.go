@@ -85,6 +85,20 @@ func (c *Cluster) Below(link int) (first, count int) {
 	return first, min(below.Nodes, c.Nodes-first)
 }
 
+// BetweenSwitches tells whether a link joins two switches of the fabric.
+func (c *Cluster) BetweenSwitches(link int) bool {
+	return link >= c.cables() && c.tierOf(link).level > 0
+}
+
+// Opposite returns the link that carries data the other way over the same cable of
+// the fabric.
+func (c *Cluster) Opposite(link int) int {
+	if (link-c.tierOf(link).First)%2 == 0 {
+		return link + 1
+	}
+	return link - 1
+}
+
 // LinkKind says what a link joins, whichever one it is: "GPU > NVS", "NET > leaf",
 // "spine > leaf".
 func (c *Cluster) LinkKind(link int) string {

@@ -161,18 +161,16 @@ func (c *Cluster) meet(a, b port) int {
 }
 
 // climb appends the links from a port up to a level. The one way down from there
-// has the numbers that follow theirs. Equal hashes lead to the same switch from
+// has the numbers that follow theirs. Equal picks lead to the same switch from
 // everywhere below it.
-func (c *Cluster) climb(links []int, p port, level int, hash uint64) []int {
+func (c *Cluster) climb(links []int, p port, level int, by picks) []int {
 	links = append(links, c.tiers[0].First+2*(p.node*len(c.Machine.NETs)+p.net))
 	plane := 0
 	for i := 1; i <= level; i++ {
 		t, trunk := &c.tiers[i], c.group(i-1, p)
 		if !t.pooled {
-			ways := t.Parents * t.Parallel
-			pick := int(mix(hash+uint64(i)) % uint64(ways))
-			trunk = (trunk*c.tiers[i-1].Planes+plane)*ways + pick
-			plane = plane*t.Parents + pick/t.Parallel
+			trunk = (trunk*c.tiers[i-1].Planes+plane)*t.ways() + by[i]
+			plane = plane*t.Parents + by[i]/t.Parallel
 		}
 		links = append(links, t.First+2*trunk)
 	}
@@ -180,15 +178,29 @@ func (c *Cluster) climb(links []int, p port, level int, hash uint64) []int {
 }
 
 // descend appends the links of climb, the other way.
-func (c *Cluster) descend(links []int, p port, level int, hash uint64) []int {
+func (c *Cluster) descend(links []int, p port, level int, by picks) []int {
 	start := len(links)
-	links = c.climb(links, p, level, hash)
+	links = c.climb(links, p, level, by)
 	down := links[start:]
 	slices.Reverse(down)
 	for i := range down {
 		down[i]++
 	}
 	return links
+}
+
+// picks is which cable up a flow takes at each level of switches.
+type picks [MaxLevels]int
+
+// ways is how many cables a switch below has to this tier.
+func (t *Tier) ways() int { return t.Parents * t.Parallel }
+
+// picked returns what ECMP's hash gives.
+func (c *Cluster) picked(hash uint64) (by picks) {
+	for i := range c.tiers {
+		by[i] = int(mix(hash+uint64(i)) % uint64(c.tiers[i].ways()))
+	}
+	return by
 }
 
 // hash stands for the fields of a flow's packets that switches hash.
@@ -230,13 +242,13 @@ func (c *Cluster) Reduces(net int) bool {
 func (c *Cluster) ToRoot(rank, net int) []int {
 	node := rank / len(c.gpus)
 	links := c.toNIC(nil, rank, net)
-	return c.climb(links, port{node, net}, c.root(net), c.hash(port{}, port{net: net}, 0))
+	return c.climb(links, port{node, net}, c.root(net), c.picked(c.hash(port{}, port{net: net}, 0)))
 }
 
 // FromRoot returns the links from the switch that ToRoot leads to back to a rank.
 func (c *Cluster) FromRoot(rank, net int) []int {
 	node := rank / len(c.gpus)
-	links := c.descend(nil, port{node, net}, c.root(net), c.hash(port{}, port{net: net}, 0))
+	links := c.descend(nil, port{node, net}, c.root(net), c.picked(c.hash(port{}, port{net: net}, 0)))
 	return c.fromNIC(links, rank, net)
 }
 
@@ -262,8 +274,7 @@ func (c *Cluster) LinkName(id int) string {
 	if t.pooled {
 		return c.directed(id, [2]string{below.groupName(group), t.groupName(t.above(below, group))})
 	}
-	ways := t.Parents * t.Parallel
-	return c.directed(id, t.cableEnds(below, group, trunk/ways%below.Planes, trunk%ways))
+	return c.directed(id, t.cableEnds(below, group, trunk/t.ways()%below.Planes, trunk%t.ways()))
 }
 
 // nodeName names a part of a machine.

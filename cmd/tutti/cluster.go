@@ -18,6 +18,7 @@ type clusterFlags struct {
 	fabric      string
 
 	command *cobra.Command
+	change  func(*fabric.Spec, []byte) ([]byte, error) // of machine and fabric, or nil
 }
 
 const defaultFabric = "rail-optimised"
@@ -46,7 +47,7 @@ func (f *clusterFlags) view() (*clusterView, error) {
 	if f.command.Flags().Changed("nodes") {
 		nodes = []int{f.nodes}
 	}
-	views, err := f.join(f.command, f.fabric, nodes, f.gpus, nil)
+	views, err := f.join(f.command, f.fabric, nodes, f.gpus, f.change)
 	if err != nil {
 		return nil, err
 	}

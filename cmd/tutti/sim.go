@@ -3,15 +3,11 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -172,18 +168,16 @@ func (f *workFlags) register(c *cobra.Command) {
 func (f *workFlags) simulate(c *cobra.Command, jobs []sweep.Job, stderr io.Writer) ([]sweep.Done, error) {
 	limit, err := f.limit()
 	if err != nil {
-		return nil, usage(fmt.Errorf("--memory: %w", err))
+		return nil, err
 	}
-	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilInterrupted(c)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second time ends it the hard way
 	bar := newProgress(stderr, sweep.Seeds(jobs))
 	done, err := sweep.Run(ctx, jobs, limit, func(j sweep.Job) { bar.step(j.String()) })
 	bar.end()
 	switch tooLarge := (*sweep.MemoryError)(nil); {
 	case errors.As(err, &tooLarge):
-		return nil, fmt.Errorf("%w: want fewer --nodes or --channels, a larger computer, or --memory %d if there is more%s", err,
-			tooLarge.Need, map[bool]string{true: "; and no --no-symmetry"}[c.Flags().Changed("no-symmetry")])
+		return nil, advised(tooLarge, c)
 	case ctx.Err() != nil:
 		return done, fmt.Errorf("%w: %s", errInterrupted, howFar(done, jobs))
 	}
@@ -207,15 +201,30 @@ func howFar(done []sweep.Done, jobs []sweep.Job) string {
 	return text
 }
 
-func (f *workFlags) limit() (units.Bytes, error) {
+// limit returns how much memory may be used, 0 for any. Its errors are of usage.
+func (f *workFlags) limit() (limit units.Bytes, err error) {
 	switch f.memory {
 	case "":
 		return freeMemory(), nil
 	case "any":
 		return 0, nil
-	default:
-		return units.ParseBytes(f.memory)
 	}
+	if limit, err = units.ParseBytes(f.memory); err == nil && limit == 0 {
+		err = errors.New("0 bytes: want some, or any")
+	}
+	if err != nil {
+		return 0, usage(fmt.Errorf("--memory: %w", err))
+	}
+	return limit, nil
+}
+
+// advised adds what to do to an error that tells of too little memory.
+func advised(err *sweep.MemoryError, c *cobra.Command) error {
+	advice := fmt.Sprintf("want fewer --nodes or --channels, a larger computer, or --memory %d if there is more", err.Need)
+	if flag := c.Flags().Lookup("no-symmetry"); flag != nil && flag.Changed {
+		advice += "; and no --no-symmetry"
+	}
+	return fmt.Errorf("%w: %s", err, advice)
 }
 
 // outputFlags say in which form results are told.

@@ -23,7 +23,7 @@ type studyFlags struct {
 	troubleFlags
 	nicFlags
 	nodes, channels       []int
-	gpus, root            int
+	gpus, root, seeds     int
 	fabrics               []string
 	profile               string
 	collective            string
@@ -51,6 +51,7 @@ func (f *studyFlags) register(c *cobra.Command) {
 	flags.StringVarP(&f.datatype, "datatype", "d", model.Float32.String(), "type of the elements: float, half, bfloat16, int32, …")
 	flags.StringVarP(&f.op, "op", "o", model.Sum.String(), "operation: sum, prod, min, max, avg")
 	flags.IntSliceVar(&f.channels, "channels", nil, "numbers of channels (default as NCCL chooses)")
+	flags.IntVar(&f.seeds, "seeds", 1, "simulate --jitter with as many seeds, from --seed on, and print the median, least and greatest time")
 	flags.BoolVar(&f.noSymmetry, "no-symmetry", false, "simulate every worker, even where many do the same")
 	complete(c, "fabric", fabric.Names())
 	complete(c, "profile", profile.Profiles())
@@ -137,15 +138,18 @@ func (f *studyFlags) study(c *cobra.Command, nodes []int, algorithms func(model.
 		}
 	}
 	if f.profile != "" {
-		if s.Profile, err = profile.Open(f.profile); errors.As(err, new(profile.UnknownError)) {
-			err = usage(fmt.Errorf("--profile: %w", err))
-		}
-		if err != nil {
-			return s, err
+		if s.Profile, err = profile.Open(f.profile); err != nil {
+			return s, profileError(err)
 		}
 	}
 	if s.Options, err = f.options(); err != nil {
 		return s, err
+	}
+	switch {
+	case f.seeds < 1 || f.seeds > maxSeeds:
+		return s, usage(fmt.Errorf("--seeds %d: want 1 to %d", f.seeds, maxSeeds))
+	case f.seeds > 1 && f.jitter == "":
+		return s, usage(errors.New("--seeds without --jitter: nothing varies"))
 	}
 	s.Options.NoSymmetry = f.noSymmetry
 	if s.Options.NIC, err = f.nic(); err != nil {
@@ -156,10 +160,8 @@ func (f *studyFlags) study(c *cobra.Command, nodes []int, algorithms func(model.
 	}
 	f.stage(s.Clusters)
 	for _, cluster := range s.Clusters {
-		for _, r := range s.Options.Stragglers {
-			if r.Rank >= cluster.Ranks() {
-				return s, usage(fmt.Errorf("--straggler: rank %d: want 0 to %d", r.Rank, cluster.Ranks()-1))
-			}
+		if err := f.checkRanks(s.Options, cluster); err != nil {
+			return s, err
 		}
 		if c.Flags().Changed("root") && !s.Collective.Rooted() {
 			return s, usage(fmt.Errorf("--root is for broadcast and reduce: %v has none", s.Collective))
@@ -170,6 +172,8 @@ func (f *studyFlags) study(c *cobra.Command, nodes []int, algorithms func(model.
 	}
 	return s, nil
 }
+
+const maxSeeds = 10000
 
 // choices reads a list of names: all for every value, auto for none, which
 // leaves the choice to tuning.

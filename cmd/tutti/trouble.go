@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"tutti/model/units"
 	"tutti/sim"
+	"tutti/topo"
 )
 
 // troubleFlags say what is wrong with a cluster.
@@ -17,7 +17,6 @@ type troubleFlags struct {
 	faults, stragglers []string
 	jitter             string
 	seed               uint64
-	seeds              int
 }
 
 func (f *troubleFlags) register(c *cobra.Command) {
@@ -26,7 +25,6 @@ func (f *troubleFlags) register(c *cobra.Command) {
 	flags.StringArrayVar(&f.stragglers, "straggler", nil, "a late or slow rank, as in rank=3,delay=50us or rank=3,slow=1.5: how many times as long its threads take")
 	flags.StringVar(&f.jitter, "jitter", "", "vary what each step costs and how long each item takes to be known, by a normal distribution with this deviation, as in 5%")
 	flags.Uint64Var(&f.seed, "seed", 1, "of --jitter; the same gives the same")
-	flags.IntVar(&f.seeds, "seeds", 1, "simulate --jitter with as many seeds, from --seed on, and print the median, least and greatest time")
 }
 
 // options reads the flags. Its errors are of usage.
@@ -56,16 +54,18 @@ func (f *troubleFlags) options() (o sim.Options, err error) {
 		}
 		o.Jitter = sim.Jitter{Deviation: deviation, Seed: f.seed}
 	}
-	switch {
-	case f.seeds < 1 || f.seeds > maxSeeds:
-		return o, usage(fmt.Errorf("--seeds %d: want 1 to %d", f.seeds, maxSeeds))
-	case f.seeds > 1 && f.jitter == "":
-		return o, usage(errors.New("--seeds without --jitter: nothing varies"))
-	}
 	return o, nil
 }
 
-const maxSeeds = 10000
+// checkRanks makes sure that stragglers are among a cluster's ranks.
+func (f *troubleFlags) checkRanks(o sim.Options, c *topo.Cluster) error {
+	for _, r := range o.Stragglers {
+		if r.Rank >= c.Ranks() {
+			return usage(fmt.Errorf("--straggler: rank %d: want 0 to %d", r.Rank, c.Ranks()-1))
+		}
+	}
+	return nil
+}
 
 // parseFault reads link=NAME,rate=SHARE,at=TIME.
 func parseFault(text string) (f sim.Fault, err error) {

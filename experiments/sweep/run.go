@@ -16,17 +16,18 @@ import (
 	"tutti/sim"
 )
 
-// large is from how many workers on a job's need of memory is worth estimating.
+// large is from how many workers and connections on a job's need of memory is
+// worth estimating.
 const large = 1 << 17
 
 // need estimates the memory that the job takes: nothing worth speaking of unless
 // it is large.
 func (j Job) need() (sum units.Bytes) {
-	calls, workers := j.calls(), 0
+	calls, parts := j.calls(), 0
 	for _, c := range calls {
-		workers += c.Schedule.Workers()
+		parts += c.Schedule.Workers() + c.Schedule.Connections()
 	}
-	if workers < large {
+	if parts < large {
 		return 0
 	}
 	o := j.options
@@ -45,7 +46,14 @@ type MemoryError struct {
 }
 
 func (e *MemoryError) Error() string {
-	return fmt.Sprintf("%s needs about %.1f GiB of memory, and %.1f GiB may be used", e.What, float64(e.Need)/float64(units.GiB), float64(e.Limit)/float64(units.GiB))
+	return fmt.Sprintf("%s needs about %s of memory, and %s may be used", e.What, about(e.Need), about(e.Limit))
+}
+
+func about(b units.Bytes) string {
+	if b < units.GiB {
+		return fmt.Sprintf("%.1f MiB", float64(b)/float64(units.MiB))
+	}
+	return fmt.Sprintf("%.1f GiB", float64(b)/float64(units.GiB))
 }
 
 // String names the case, as in "allreduce ring over simple on 16 ranks, 1 GiB".

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// untilInterrupted returns a context that ends when the user or the scheduler ends
+// the program. A second time ends it the hard way.
+func untilInterrupted(c *cobra.Command) (ctx context.Context, stop context.CancelFunc) {
+	ctx, stop = signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
+// unless does long work, and fails with errInterrupted as soon as the context
+// ends.
+func unless(ctx context.Context, work func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- work() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return errInterrupted
+	}
+}
+
+// interruptible is a writer that fails once the context has ended.
+type interruptible struct {
+	ctx context.Context
+	to  io.Writer
+}
+
+func (w interruptible) Write(text []byte) (int, error) {
+	if w.ctx.Err() != nil {
+		return 0, errInterrupted
+	}
+	return w.to.Write(text)
+}

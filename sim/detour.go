@@ -55,7 +55,7 @@ func newOutages(c *topo.Cluster, faults []Fault) []outage {
 }
 
 // routeDuring is [routeOf] around cables that carry nothing, if there is a way.
-func routeDuring(o outage, c *topo.Cluster, s schedule.Schedule, n schedule.Connection) []int {
+func routeDuring(o outage, c *topo.Cluster, s workers, n schedule.Connection) []int {
 	if len(o.down) > 0 && n.Kind == schedule.PointToPoint {
 		from, to := s.Worker(n.From[0]), s.Worker(n.To[0])
 		if route := c.RouteAround(from.Rank, to.Rank, n.OutNET, n.InNET, flowOf(c, from), o.failed); route != nil {
@@ -89,7 +89,7 @@ type detour struct {
 }
 
 // detour finds the detours after the start, in the order of time.
-func (w *wires) detour(s schedule.Schedule) {
+func (w *wires) detour(s schedule.Schedule, at workers) {
 	if len(w.outages) < 2 {
 		return
 	}
@@ -98,9 +98,9 @@ func (w *wires) detour(s schedule.Schedule) {
 		if len(n.From) == 0 || n.Kind != schedule.PointToPoint || n.OutNET < 0 {
 			continue
 		}
-		last := routeDuring(w.outages[0], w.cluster, s, n)
+		last := routeDuring(w.outages[0], w.cluster, at, n)
 		for _, o := range w.outages[1:] {
-			route := routeDuring(o, w.cluster, s, n)
+			route := routeDuring(o, w.cluster, at, n)
 			if slices.Equal(route, last) {
 				continue
 			}

@@ -170,10 +170,11 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 	x.places, x.lists = make([]int32, len(x.workers)), map[string]int32{}
 	x.paces = make([]units.Pace, len(x.workers))
 	x.ranks = make([]int32, len(x.workers))
+	channels := make([]int32, len(x.workers))
 	for i := range x.workers {
 		described := s.Worker(f.workers.first(i))
 		w := &x.workers[i]
-		x.ranks[i], w.steps = int32(described.Rank), int32(described.Steps)
+		x.ranks[i], channels[i], w.steps = int32(described.Rank), int32(described.Channel), int32(described.Steps)
 		if w.steps == 0 {
 			continue
 		}
@@ -197,6 +198,10 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 	}
 	x.posts = newPosts(o.NIC, p, len(x.connections), c.Ranks())
 	wires := newWires(c, p, f, len(x.connections), o.Faults)
+	at := workers(s)
+	if f.workers.place == nil {
+		at = seats{x.ranks, channels}
+	}
 	ways := map[way]uint16{}
 	for i := range x.connections {
 		described := s.Connection(f.connections.first(i))
@@ -204,7 +209,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 			continue
 		}
 		caller := &x.calls[x.callOf(x.fold.workers.of(described.From[0]))]
-		hop, latency, stored := wires.lay(int32(i), described, s, caller.task.Protocol.Wire(caller.size(described.Room)))
+		hop, latency, stored := wires.lay(int32(i), described, at, caller.task.Protocol.Wire(caller.size(described.Room)))
 		n := &x.connections[i]
 		n.kind, n.remote, n.slots, n.firstSlot = uint8(described.Kind), hop == profile.HopNET, int32(described.Slots), int32(len(x.slots))
 		n.firstEnd, n.from = int32(len(x.ends)), x.addEnds(described.From)
@@ -223,11 +228,14 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 			x.ways = append(x.ways, over)
 		}
 		n.way = ways[over]
+		if x.slots == nil { // most connections have as many
+			x.slots = make([]slot, 0, len(x.connections)*described.Slots)
+		}
 		for range n.slots {
 			x.slots = append(x.slots, slot{left: n.from, reader: none})
 		}
 	}
-	wires.detour(s)
+	wires.detour(s, at)
 	changes, err := wires.fault(o.Faults)
 	if err != nil {
 		return nil, err

@@ -45,7 +45,7 @@ func newWires(c *topo.Cluster, p *profile.Profile, f *fold, connections int, fau
 // lay finds the links of a connection of the schedule, the first of a class, and
 // returns the kind of way that they make, their latency, and how long switches
 // on it wait for whole packets of items of the given size.
-func (w *wires) lay(class int32, c schedule.Connection, s schedule.Schedule, item units.Bytes) (hop profile.Hop, latency, stored units.Time) {
+func (w *wires) lay(class int32, c schedule.Connection, s workers, item units.Bytes) (hop profile.Hop, latency, stored units.Time) {
 	route := routeDuring(w.outages[0], w.cluster, s, c)
 	way := route // from one writer to one reader
 	switch {
@@ -83,7 +83,8 @@ func (w *wires) lay(class int32, c schedule.Connection, s schedule.Schedule, ite
 }
 
 // crossings returns which links in use a route crosses, and how often.
-func (w *wires) crossings(route []int) (crossed []crossing) {
+func (w *wires) crossings(route []int) []crossing {
+	crossed := make([]crossing, 0, len(route))
 	for _, link := range route {
 		i := w.use(link)
 		if at := slices.IndexFunc(crossed, func(r crossing) bool { return r.link == i }); at >= 0 {
@@ -95,8 +96,22 @@ func (w *wires) crossings(route []int) (crossed []crossing) {
 	return crossed
 }
 
+// workers tells of a schedule's workers at least their ranks and channels.
+type workers interface {
+	Worker(w int) schedule.Worker
+}
+
+// seats is that of all workers, kept: schedules may have to list all connections of
+// a worker to describe it.
+type seats struct{ ranks, channels []int32 }
+
+// Worker has no more than its rank and channel.
+func (s seats) Worker(w int) schedule.Worker {
+	return schedule.Worker{Rank: int(s.ranks[w]), Channel: int(s.channels[w])}
+}
+
 // routeOf returns all links that a connection crosses.
-func routeOf(c *topo.Cluster, s schedule.Schedule, n schedule.Connection) (route []int) {
+func routeOf(c *topo.Cluster, s workers, n schedule.Connection) (route []int) {
 	if n.Kind == schedule.PointToPoint {
 		from := s.Worker(n.From[0])
 		return c.RouteFlow(from.Rank, s.Worker(n.To[0]).Rank, n.OutNET, n.InNET, flowOf(c, from))

@@ -102,7 +102,7 @@ func (c *Cluster) RouteFlow(from, to, out, in, flow int) []int {
 // across returns the links between two machines, by way of the cables picked.
 func (c *Cluster) across(from, to int, source, target port, by picks) []int {
 	top := c.meet(source, target)
-	route := c.climb(c.toNIC(nil, from, source.net), source, top, by)
+	route := c.climb(c.toNIC(make([]int, 0, 16), from, source.net), source, top, by)
 	return c.fromNIC(c.descend(route, target, top, by), to, target.net)
 }
 

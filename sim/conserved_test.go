@@ -17,7 +17,7 @@ import (
 )
 
 // What enters a NIC, a CPU or a switch leaves it, whatever the routing; more
-// bandwidth does not slow a call, nor does less data.
+// bandwidth does not slow a call, nor does less data on the same channels.
 func TestConserved(t *testing.T) {
 	machine, err := topo.Open("dgx-h100")
 	require.NoError(t, err)
@@ -45,12 +45,12 @@ func TestConserved(t *testing.T) {
 		for kind := range faster.Efficiency {
 			faster.Efficiency[kind] *= 2
 		}
-		require.Less(t, float64(w.run(t, a, model.Simple, size, faster).Time), float64(r.Time)*anomaly, "twice the bandwidth")
+		require.LessOrEqual(t, w.run(t, a, model.Simple, size, faster).Time, r.Time, "twice the bandwidth")
 		half, err := schedule.New(s.Task().Sized(size/2), c, w.graphs)
 		require.NoError(t, err)
 		less, err := sim.Run(half, c, profile.ForGPU(90))
 		require.NoError(t, err)
-		require.Less(t, float64(less.Time), float64(r.Time)*anomaly, "half the data")
+		require.LessOrEqual(t, less.Time, r.Time, "half the data")
 	})
 }
 

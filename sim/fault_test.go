@@ -43,8 +43,11 @@ func (w troubled) with(t require.TestingT, o sim.Options) units.Time {
 	return r.Time
 }
 
-// anomaly is by how much less work may make a call slower, where flows that share
-// links get there in another order: 5 %. Rings have none.
+// anomaly is by how much a slower link or a late rank may make a call quicker, and
+// what one call leaves out another slower, where flows that share links get there in
+// another order: 5 %. No fair sharing is free of this (Graham, "Bounds on
+// multiprocessing timing anomalies", 1969). Rings have none; and more bandwidth on
+// all links, or less data, slowed nothing so far ([TestConserved]).
 const anomaly = 1.05
 
 // A link that loses rate does not make a call faster, whenever it does, and the

@@ -267,7 +267,7 @@ func (y *symmetry) linkRef(node, link int) ref {
 type passage struct {
 	from, to ref
 	out, in  int
-	flow     int
+	by       ref // the worker that sends, where its flow is one of several
 }
 
 // passage returns how a connection of an example leaves its machine.
@@ -276,12 +276,29 @@ func (y *symmetry) passage(node int, c schedule.Connection) passage {
 		rank := y.schedule.Worker(worker).Rank
 		return y.ref(node, rank, y.perNode)
 	}
-	return passage{rank(c.From[0]), rank(c.To[0]), c.OutNET, c.InNET, flowOf(y.cluster, y.schedule.Worker(c.From[0]))}
+	p := passage{from: rank(c.From[0]), to: rank(c.To[0]), out: c.OutNET, in: c.InNET}
+	if y.cluster.Fabric.Routing == topo.ECMP {
+		p.by = y.part(node, c.From[0], y.workers)
+	}
+	return p
+}
+
+// flow returns which flow of a passage a node's is: that of the worker there which
+// is like the example's, as it may be on another channel.
+func (y *symmetry) flow(node int, p passage) int {
+	if y.cluster.Fabric.Routing != topo.ECMP {
+		return 0
+	}
+	at := node
+	if p.by.at != own {
+		at = int(y.neighbours[node][p.by.at])
+	}
+	return flowOf(y.cluster, y.schedule.Worker(at*y.workers+y.schedule.Like(at, int(p.by.local))))
 }
 
 // cross returns the links of a passage at a node.
 func (y *symmetry) cross(node int, p passage) (links []ref) {
-	for _, link := range y.cluster.RouteFlow(y.number(node, p.from, y.perNode), y.number(node, p.to, y.perNode), p.out, p.in, p.flow) {
+	for _, link := range y.cluster.RouteFlow(y.number(node, p.from, y.perNode), y.number(node, p.to, y.perNode), p.out, p.in, y.flow(node, p)) {
 		links = append(links, y.linkRef(node, link))
 	}
 	return links

@@ -73,3 +73,23 @@ func TestSymmetryFolds(t *testing.T) {
 		require.LessOrEqual(t, r.Workers, most, "%v: of %d", a, r.Of)
 	}
 }
+
+// A machine's mirror image has the other tree's channels, and ECMP's hash other
+// cables for them.
+func TestMirrorsUnderECMP(t *testing.T) {
+	machine, err := topo.Open("dgx-h100")
+	require.NoError(t, err)
+	fabric := topo.Fabric{Name: "fat tree", Routing: topo.ECMP, Levels: []topo.Level{{Nodes: 4, Switches: 1, Links: 1}, {Switches: 8, Links: 1, Oversubscription: 4}}}
+	for _, nodes := range []int{6, 8} {
+		c, err := topo.NewCluster(machine, nodes, 0, fabric)
+		require.NoError(t, err)
+		for _, a := range []model.Algorithm{model.Tree, model.NVLSTree} {
+			s := newWorldOn(c).schedule(t, a, model.Simple, 4*units.MiB)
+			folded, err := sim.Run(s, c, profile.ForGPU(90))
+			require.NoError(t, err)
+			all, err := sim.RunWith(s, c, profile.ForGPU(90), sim.Options{NoSymmetry: true})
+			require.NoError(t, err)
+			require.Equal(t, all.Time, folded.Time, "%v on %d machines", a, nodes)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -59,6 +60,9 @@ func (f *linkFlags) ask(c *cobra.Command, s *sweep.Study, out *outputFlags) erro
 	return nil
 }
 
+// errIdle says that there is nothing to tell.
+var errIdle = errors.New("no link carries anything: want two ranks at least")
+
 // most is how many links of a case are told: 0 is all.
 func (f *linkFlags) most() (int, error) {
 	if f.links == allLinks {
@@ -92,7 +96,7 @@ func (f *linkFlags) drawMap(c *cobra.Command, done []sweep.Done, notes io.Writer
 	subtitle := fmt.Sprintf("%v, %.1f GB/s of bus bandwidth, %.0f %% of the bound; held up by %s, %.0f %% of the time",
 		r.Time, float64(r.BusBW()/units.GBps), 100*float64(r.Why.Bound)/float64(r.Time), r.Why.Bottleneck, 100*r.Why.Share)
 	if len(done[0].Map.Bands) == 0 {
-		return errors.New("--heatmap: no link carries anything: want two ranks at least")
+		return errIdle
 	}
 	if err := figure.WriteHeatMap(f.heatMap, fmt.Sprintf("Links: %s, %s", inShort(r), where), subtitle, done[0].Map); err != nil {
 		return err
@@ -127,6 +131,9 @@ func (f *linkFlags) writeLinks(w io.Writer, done []sweep.Done, out *outputFlags)
 	most, err := f.most()
 	if err != nil {
 		return err
+	}
+	if !slices.ContainsFunc(done, func(d sweep.Done) bool { return len(d.Links) > 0 }) {
+		return errIdle
 	}
 	cut := func(links []traffic.Link) []traffic.Link {
 		if most == 0 {

@@ -98,6 +98,9 @@ func (f *callFlags) task(c *cobra.Command) (t schedule.Task, err error) {
 	if err := exclusive(c, "count", "size"); err != nil {
 		return t, err
 	}
+	if err := f.checkRoot(c); err != nil {
+		return t, err
+	}
 	if f.count < 0 || f.count > math.MaxInt32 {
 		return t, fmt.Errorf("--count %d: want 0 to %d (--size takes more)", f.count, math.MaxInt32)
 	}
@@ -125,6 +128,15 @@ func (f *callFlags) task(c *cobra.Command) (t schedule.Task, err error) {
 		return t, fmt.Errorf("-o: %w", err)
 	}
 	return t, nil
+}
+
+// checkRoot makes sure that a root is named only for what has one.
+func (f *callFlags) checkRoot(c *cobra.Command) error {
+	collective, err := model.ParseCollective(f.collective)
+	if err == nil && c.Flags().Changed("root") && !collective.Rooted() {
+		return fmt.Errorf("--root is for broadcast and reduce: %v has none", collective)
+	}
+	return nil
 }
 
 // from returns the schedule of a file, if one is named, or else that of the

@@ -98,7 +98,7 @@ func (f *simFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if study.Beside, err = f.beside(study.Datatype); err != nil {
+	if study.Beside, err = f.beside(c, study.Datatype, &f.outputFlags); err != nil {
 		return err
 	}
 	if err := f.ask(c, &study, &f.outputFlags); err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"tutti/experiments/sweep"
 	"tutti/model"
@@ -81,12 +82,12 @@ func names[T fmt.Stringer](values []T) []string {
 func (f *studyFlags) clusters(c *cobra.Command, nodes []int) (clusters []*topo.Cluster, err error) {
 	switch given := c.Flags().Changed; {
 	case given("nodes"):
-		nodes = f.nodes
+		nodes = unique(f.nodes)
 	case given("machine") || given("fabric"):
 		nodes = nil
 	}
 	alone := map[string]bool{}
-	for _, name := range f.fabrics {
+	for _, name := range unique(f.fabrics) {
 		views, err := f.join(c, name, nodes, f.gpus, f.change)
 		if err != nil {
 			return nil, err
@@ -108,7 +109,10 @@ func (f *studyFlags) clusters(c *cobra.Command, nodes []int) (clusters []*topo.C
 // algorithms those where none is. Its errors are of usage, but for a file that
 // cannot be read.
 func (f *studyFlags) study(c *cobra.Command, nodes []int, algorithms func(model.Collective) []model.Algorithm) (s sweep.Study, err error) {
-	s = sweep.Study{Root: f.root, Channels: f.channels, Seeds: f.seeds}
+	if err := notEmpty(c, "nodes", "fabric", "algo", "proto", "sizes", "channels", "without"); err != nil {
+		return s, usage(err)
+	}
+	s = sweep.Study{Root: f.root, Channels: unique(f.channels), Seeds: f.seeds}
 	if s.Collective, err = model.ParseCollective(f.collective); err != nil {
 		return s, usage(fmt.Errorf("--coll: %w", err))
 	}
@@ -174,6 +178,27 @@ func (f *studyFlags) study(c *cobra.Command, nodes []int, algorithms func(model.
 }
 
 const maxSeeds = 10000
+
+// notEmpty fails for a list that was given and has nothing in it, as from a
+// variable that is not set.
+func notEmpty(c *cobra.Command, flags ...string) error {
+	for _, name := range flags {
+		if f := c.Flags().Lookup(name); f.Changed && len(f.Value.(pflag.SliceValue).GetSlice()) == 0 {
+			return fmt.Errorf("--%s is empty: want a value, or no --%[1]s", name)
+		}
+	}
+	return nil
+}
+
+// unique drops what stands there before.
+func unique[T comparable](list []T) (kept []T) {
+	for _, v := range list {
+		if !slices.Contains(kept, v) {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}
 
 // choices reads a list of names: all for every value, auto for none, which
 // leaves the choice to tuning.

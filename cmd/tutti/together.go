@@ -26,8 +26,14 @@ func (f *togetherFlags) register(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.with, "with", nil, "a call beside it on the same fabric, as in coll=alltoall,bytes=64M,start=100us; also algo, proto, channels, root, and after=N for one that follows call N on each rank: 0 is the call of the other flags, 1 the first --with")
 }
 
-// beside reads the flags. Its errors are of usage.
-func (f *togetherFlags) beside(datatype model.Datatype) (list []sweep.Beside, err error) {
+// beside reads the flags. What they ask for has no figure. Its errors are of usage.
+func (f *togetherFlags) beside(c *cobra.Command, datatype model.Datatype, out *outputFlags) (list []sweep.Beside, err error) {
+	if len(f.with) > 0 {
+		if err := exclusive(c, "with", "plot", "x", "shard"); err != nil {
+			return nil, usage(err)
+		}
+		out.plot = noPlot
+	}
 	for i, text := range f.with {
 		b, err := parseBeside(text, datatype, i+1)
 		if err != nil {

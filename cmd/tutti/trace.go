@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -91,6 +92,9 @@ func (f *traceFlags) run(c *cobra.Command) error {
 		if steps += s.Worker(w).Steps; steps > maxTraced {
 			return usage(fmt.Errorf("more than %d steps: want fewer nodes, channels or bytes", maxTraced))
 		}
+	}
+	if steps == 0 {
+		return usage(errors.New("nothing to trace: no rank has anything to do: want more bytes"))
 	}
 	if form == ".svg" && steps > timeline.MaxDrawn {
 		return usage(fmt.Errorf("%d steps are too many for a picture: want at most %d, or --out in .json", steps, timeline.MaxDrawn))

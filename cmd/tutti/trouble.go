@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -101,8 +103,11 @@ func parsePairs(text string, keys map[string]func(string) error) error {
 	for _, pair := range strings.Split(text, ",") {
 		key, value, _ := strings.Cut(pair, "=")
 		set, known := keys[key]
-		if !known || seen[key] {
-			return fmt.Errorf("%q is unknown, or twice there", key)
+		if !known {
+			return fmt.Errorf("%q: want KEY=VALUE with some of %s", pair, strings.Join(slices.Sorted(maps.Keys(keys)), ", "))
+		}
+		if seen[key] {
+			return fmt.Errorf("%s stands there twice", key)
 		}
 		seen[key] = true
 		if err := set(value); err != nil {

@@ -177,6 +177,8 @@ func assignments(text string) (set []assignment, err error) {
 	for _, part := range strings.Split(text, ",") {
 		flag, value, found := strings.Cut(part, "=")
 		switch {
+		case found && slices.ContainsFunc(set, func(a assignment) bool { return a.flag == flag }):
+			return nil, fmt.Errorf("%s stands there twice", flag)
 		case found && slices.Contains(settable, flag):
 			set = append(set, assignment{flag, value})
 		case len(set) > 0 && slices.Contains(parts[set[len(set)-1].flag], flag):

@@ -41,7 +41,7 @@ func (f *linkFlags) ask(c *cobra.Command, s *sweep.Study, out *outputFlags) erro
 		if _, err := f.most(); err != nil {
 			return usage(err)
 		}
-		if err := exclusive(c, "links", "with", "plot", "shard"); err != nil {
+		if err := errors.Join(exclusive(c, "links", "with", "x", "shard"), out.drop(c, "links")); err != nil {
 			return usage(err)
 		}
 		s.Links = traffic.Links
@@ -54,7 +54,7 @@ func (f *linkFlags) ask(c *cobra.Command, s *sweep.Study, out *outputFlags) erro
 			return err
 		}
 	}
-	if (f.links != "" || s.Map) && !c.Flags().Changed("plot") {
+	if s.Map && !c.Flags().Changed("plot") {
 		out.plot = noPlot
 	}
 	return nil

@@ -269,6 +269,15 @@ func (f *outputFlags) check(c *cobra.Command) error {
 	return checkFigure("plot", f.plot)
 }
 
+// drop leaves the figure out, as a flag asks for what has none.
+func (f *outputFlags) drop(c *cobra.Command, flag string) error {
+	if f.plot == noPlot || !c.Flags().Changed("plot") {
+		f.plot = noPlot
+		return nil
+	}
+	return exclusive(c, flag, "plot")
+}
+
 // checkFigure makes sure that the figure that a flag names can be written.
 func checkFigure(flag, path string) error {
 	elsewhere := fmt.Sprintf("--%s PATH writes elsewhere", flag)

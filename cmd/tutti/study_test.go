@@ -120,7 +120,7 @@ func TestTogether(t *testing.T) {
 	assert.Equal(t, "case,call,ranks,coll,algo,proto,channels,size(B),start(us),time(us),alone(us),slower(%),busbw(GB/s)", lines[0])
 	assert.Regexp(t, `^0,1,4,alltoall,p2p,simple,\d+,1048576,10.00,[\d.]+,[\d.]+,\+[\d.]+,`, lines[2])
 	for with, want := range map[string]string{
-		"bytes=1K,after=1": `"1": want a number from 0 to 0`, "coll=allreduce": "want bytes=SIZE, as in bytes=64M", "nodes=3": `"nodes" is unknown, or twice there`,
+		"bytes=1K,after=1": `"1": want a number from 0 to 0`, "coll=allreduce": "want bytes=SIZE, as in bytes=64M", "nodes=3": `"nodes=3": want KEY=VALUE with some of after, algo, bytes, channels, coll, proto, root, start`,
 	} {
 		_, notes, code := tutti("sim", "--nodes", "1", "--sizes", "1M", "--plot", "none", "--with", with)
 		assert.Equal(t, "tutti: --with "+with+": "+want+"\n", notes)
@@ -149,6 +149,11 @@ func TestTrace(t *testing.T) {
 		"sim --jitter NaN%":                        "--jitter NaN%: want a deviation such as 5%, above 0 and at most 100%",
 		"sim --nic cpu":                            "--nic cpu: want proxy or gpu",
 		"sim --queue-pairs -1":                     "--queue-pairs -1: want 1 to 128, or 0 for no limit",
+		"sim --sizes=":                             "--sizes is empty: want a value, or no --sizes",
+		"whatif --against nodes=2,nodes=3":         "--against nodes=2,nodes=3: nodes stands there twice",
+		"trace --root 3":                           "--root is for broadcast and reduce: allreduce has none",
+		"trace --size 0":                           "nothing to trace: no rank has anything to do: want more bytes",
+		"sim --with bytes=1M --plot x.png":         "--with and --plot exclude each other: want one of them",
 		"sim --seeds 3":                            "--seeds without --jitter: nothing varies",
 		"sim --fault link=x":                       `--fault: "link=x": want link=NAME,rate=SHARE with a share from 0 to 1`,
 	} {

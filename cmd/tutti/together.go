@@ -29,10 +29,9 @@ func (f *togetherFlags) register(c *cobra.Command) {
 // beside reads the flags. What they ask for has no figure. Its errors are of usage.
 func (f *togetherFlags) beside(c *cobra.Command, datatype model.Datatype, out *outputFlags) (list []sweep.Beside, err error) {
 	if len(f.with) > 0 {
-		if err := exclusive(c, "with", "plot", "x", "shard"); err != nil {
+		if err := errors.Join(exclusive(c, "with", "x", "shard"), out.drop(c, "with")); err != nil {
 			return nil, usage(err)
 		}
-		out.plot = noPlot
 	}
 	for i, text := range f.with {
 		b, err := parseBeside(text, datatype, i+1)

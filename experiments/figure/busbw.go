@@ -139,8 +139,11 @@ func words(r rows.Row, parts []func(rows.Row) string) (words []string) {
 
 // fabricOf names what joins the machines, if there are several.
 func fabricOf(r rows.Row) string {
-	if r.Why == nil {
+	switch {
+	case r.Why == nil:
 		return ""
+	case r.Why.Fabric == "":
+		return "one machine"
 	}
 	return strings.TrimSuffix(path.Base(r.Why.Fabric), ".yaml")
 }

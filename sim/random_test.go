@@ -1,0 +1,90 @@
+package sim_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"tutti/model"
+	"tutti/model/profile"
+	"tutti/model/schedule"
+	"tutti/model/units"
+	"tutti/sim"
+	"tutti/topo"
+	"tutti/topo/search"
+)
+
+// Whatever the machine, the fabric, the collective and the algorithm: what is alike
+// may be simulated once, nothing is lost on the way, and no time is below the bound.
+func TestRandomClusters(t *testing.T) {
+	machines := map[string]*topo.System{}
+	type key struct {
+		machine string
+		nodes   int
+	}
+	graphs := map[key]search.Graphs{} // of a cluster's machines, which the fabric does not change
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.SampledFrom([]string{"dgx-h100", "dgx-a100", "aws-p5", "azure-nd-h100-v5", "dgx-b200", "gb200x4"}).Draw(t, "machine")
+		if machines[name] == nil {
+			m, err := topo.Open(name)
+			require.NoError(t, err)
+			machines[name] = m
+		}
+		nodes := rapid.IntRange(1, 9).Draw(t, "nodes")
+		c, err := topo.NewCluster(machines[name], nodes, 0, drawFabric(t))
+		require.NoError(t, err)
+		at := key{name, nodes}
+		if _, known := graphs[at]; !known {
+			graphs[at] = search.All(c)
+		}
+		a := rapid.SampledFrom(model.Algorithms()).Draw(t, "algorithm")
+		task := schedule.Task{
+			Collective: rapid.SampledFrom(a.Collectives()).Draw(t, "collective"), Algorithm: a, Protocol: rapid.SampledFrom(a.Protocols()).Draw(t, "protocol"), Datatype: model.Float32,
+			Channels: rapid.SampledFrom([]int{1, 2, 4, 16}).Draw(t, "channels"), Ranks: c.Ranks(), Nodes: c.Nodes,
+		}
+		s, err := schedule.New(task.Sized(units.Bytes(rapid.IntRange(1, 1<<19).Draw(t, "elements"))*4), c, graphs[at])
+		if err != nil {
+			return // not what the algorithm does, or not there
+		}
+		p := profile.ForGPU(c.Machine.SM())
+		folded, err := sim.Run(s, c, p)
+		require.NoError(t, err)
+		all, err := sim.RunWith(s, c, p, sim.Options{NoSymmetry: true})
+		require.NoError(t, err)
+		require.Equal(t, all.Time, folded.Time)
+		require.GreaterOrEqual(t, all.Time, sim.Bound(s.Task(), c))
+		if a != model.NVLS && a != model.NVLSTree { // with these NVSwitches multiply what they get, and add it up
+			requireConserved(t, c, all)
+		}
+	})
+}
+
+// drawFabric draws a fabric of one to three levels, with room for any number of
+// machines.
+func drawFabric(t *rapid.T) topo.Fabric {
+	f := topo.Fabric{
+		Name: "drawn", Seed: rapid.Uint64().Draw(t, "seed"),
+		Routing:   rapid.SampledFrom([]topo.Routing{topo.Adaptive, topo.ECMP}).Draw(t, "routing"),
+		Switching: rapid.SampledFrom([]topo.Switching{topo.CutThrough, topo.StoreAndForward}).Draw(t, "switching"),
+	}
+	small := rapid.IntRange(1, 4)
+	nodes, switches := 1, 1
+	apart := rapid.Bool().Draw(t, "per rail")
+	levels := rapid.IntRange(1, topo.MaxLevels).Draw(t, "levels")
+	for i := range levels {
+		l := topo.Level{Switches: 1, Links: 1, PerRail: apart && i < levels-1}
+		if i > 0 {
+			switches *= small.Draw(t, "parents")
+			l.Switches, l.Links = switches, small.Draw(t, "links")
+			l.Oversubscription = rapid.SampledFrom([]float64{0, 1, 2, 7}).Draw(t, "oversubscription")
+		}
+		nodes *= small.Draw(t, "children")
+		if l.Nodes = nodes; i == levels-1 {
+			l.Nodes = 0
+		}
+		apart = apart && rapid.Bool().Draw(t, "still per rail")
+		f.Levels = append(f.Levels, l)
+	}
+	return f
+}

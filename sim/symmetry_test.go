@@ -79,12 +79,15 @@ func TestSymmetryFolds(t *testing.T) {
 func TestMirrorsUnderECMP(t *testing.T) {
 	machine, err := topo.Open("dgx-h100")
 	require.NoError(t, err)
-	fabric := topo.Fabric{Name: "fat tree", Routing: topo.ECMP, Levels: []topo.Level{{Nodes: 4, Switches: 1, Links: 1}, {Switches: 8, Links: 1, Oversubscription: 4}}}
+	fabric := topo.Fabric{Name: "fat tree", Routing: topo.ECMP, Levels: []topo.Level{{Nodes: 4, Switches: 1, Links: 1}, {Switches: 32, Links: 1}}}
 	for _, nodes := range []int{6, 8} {
 		c, err := topo.NewCluster(machine, nodes, 0, fabric)
 		require.NoError(t, err)
-		for _, a := range []model.Algorithm{model.Tree, model.NVLSTree} {
-			s := newWorldOn(c).schedule(t, a, model.Simple, 4*units.MiB)
+		for a, over := range map[model.Algorithm]model.Protocol{model.Tree: model.LL128, model.NVLSTree: model.Simple} {
+			s, err := schedule.New(schedule.Task{
+				Algorithm: a, Protocol: over, Datatype: model.Float32, Count: 1 << 18, Channels: 16, Ranks: c.Ranks(), Nodes: c.Nodes,
+			}, c, search.All(c))
+			require.NoError(t, err)
 			folded, err := sim.Run(s, c, profile.ForGPU(90))
 			require.NoError(t, err)
 			all, err := sim.RunWith(s, c, profile.ForGPU(90), sim.Options{NoSymmetry: true})

@@ -186,7 +186,7 @@ func (w *wires) drop(x *simulation) {
 			items[id].pace = min(items[id].pace, x.paces[mover])
 		}
 		if n.remote {
-			items[id] = item{1, 0} // it moves by itself
+			items[id].pace = 0 // it moves by itself
 		}
 		for _, r := range route {
 			least[r.link] = min(least[r.link], items[id].elements)
@@ -197,7 +197,11 @@ func (w *wires) drop(x *simulation) {
 		for _, r := range route {
 			size := x.calls[0].size(least[r.link])
 			m, f := units.Time(w.used[r.link].users.count), w.used[r.link].pace.Of(x.moved(n, x.calls[0].task.Protocol.Wire(size))+1)
-			slowest[r.link] = min(slowest[r.link], items[id].pace.Of(size)*leastStreams/profile.Streams-1-m*(f+1)-6*m*(m-1))
+			covered := items[id].pace.Of(size) * leastStreams / profile.Streams
+			for _, q := range route {
+				covered = max(covered, w.used[q.link].pace.Of(x.moved(n, x.calls[0].task.Protocol.Wire(size))))
+			}
+			slowest[r.link] = min(slowest[r.link], covered-1-m*(f+1)-6*m*(m-1))
 		}
 	}
 	for id, route := range w.routes {
@@ -233,13 +237,4 @@ func (w *wires) merge(place func(connection int, first, count int32)) (links []l
 		place(id, first, int32(len(routes))-first)
 	}
 	return links, routes
-}
-
-// scramble spreads a number over 64 bits (Steele, Lea and Flood, "Fast
-// splittable pseudorandom number generators", 2014: the finaliser of SplitMix64).
-func scramble(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }

@@ -5,3 +5,6 @@ func EveryLink(o Options) Options {
 	o.everyLink = true
 	return o
 }
+
+// AnyGuess has classes guessed, however little that spares.
+func AnyGuess(o Options) Options { o.anyGuess = true; return o }

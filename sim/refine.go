@@ -2,8 +2,9 @@ package sim
 
 import "slices"
 
-// within divides the entities of a machine, and the links of any place.
-func (y *symmetry) within() (workers, connections, links []int32) {
+// within divides the workers and connections of a machine, and the links of any
+// place.
+func (y *symmetry) within() [3][]int32 {
 	_, perPlace := y.cluster.Places()
 	w, c, l := make([]digest, y.workers), make([]digest, y.connections), make([]digest, perPlace)
 	y.labelLinks(l)
@@ -48,7 +49,7 @@ func (y *symmetry) within() (workers, connections, links []int32) {
 		same := distinct(w) == distinct(nw) && distinct(c) == distinct(nc) && distinct(l) == distinct(nl)
 		w, c, l = nw, nc, nl
 		if same && round > 0 {
-			return numbered(w), numbered(c), numbered(l)
+			return [...][]int32{numbered(w), numbered(c), numbered(l)}
 		}
 	}
 }
@@ -69,10 +70,7 @@ func (y *symmetry) labelLinks(l []digest) {
 
 // link returns the link that a ref means at a node.
 func (y *symmetry) link(node int, r ref) int {
-	if r.at != own {
-		node = int(y.neighbours[node][r.at])
-	}
-	return y.cluster.LinkAt(node, int(r.local))
+	return y.cluster.LinkAt(y.place(node, r), int(r.local))
 }
 
 // crossedAmong tells, for the links of groups of leaves, which connections of

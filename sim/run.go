@@ -10,6 +10,12 @@ import (
 // leaves such instants for others. Only what shares links has to be dealt with
 // in the order of time, by events.
 func (x *simulation) run() {
+	x.beginAll()
+	x.proceed(never)
+}
+
+// beginAll begins all workers, or those of the first calls.
+func (x *simulation) beginAll() {
 	if x.watch != nil {
 		x.begins, x.froms = make([]units.Time, len(x.workers)), make([]units.Time, len(x.workers))
 		x.sends = make([]units.Time, len(x.connections))
@@ -23,11 +29,15 @@ func (x *simulation) run() {
 		}
 	}
 	x.work()
-	for {
+}
+
+// proceed goes on until an instant is past, and tells whether more is to come.
+func (x *simulation) proceed(until units.Time) bool {
+	for x.now <= until {
 		if !x.queue.Current() {
 			x.settle()
 			if x.queue.Len() == 0 {
-				return
+				return false
 			}
 		}
 		e := x.queue.Pop()
@@ -45,6 +55,7 @@ func (x *simulation) run() {
 		}
 		x.work()
 	}
+	return true
 }
 
 // work lets all workers that can go on do so.
@@ -299,12 +310,18 @@ func (x *simulation) take(n *connection, c int32, s *slot, at units.Time) {
 	}
 	s.left = n.from
 	n.taken++
+	if n.half {
+		x.credit(c, s.free)
+	}
 	x.wake(c, x.ends[n.firstEnd:n.firstEnd+n.from])
 }
 
 // wake lets those workers go on that wait for a connection.
 func (x *simulation) wake(c int32, ids []int32) {
 	for _, id := range ids {
+		if id == none {
+			continue
+		}
 		if w := &x.workers[id]; w.state == waiting && w.blocked == c {
 			w.state = able
 			x.able = append(x.able, id)
@@ -319,18 +336,32 @@ func (x *simulation) send(id int32) {
 	}
 	n := &x.connections[id]
 	x.sent(id, x.now)
-	n.flows = x.transfer(n, units.Bytes(x.slots[n.firstSlot+n.put%n.slots].last), ^id)
+	size := units.Bytes(x.slots[n.firstSlot+n.put%n.slots].last)
+	n.flows = x.transfer(n, size, ^id)
+	if n.half && x.ends[n.firstEnd] != none {
+		x.traces[id].items = append(x.traces[id].items, x.now)
+		x.come(id, size)
+	}
 	if n.flows == 0 {
 		x.arrive(id)
 	}
 }
 
-// arrive hands an item that has crossed the network to the reader, and sends
-// the next one once it is there.
+// arrive has an item off its links.
 func (x *simulation) arrive(id int32) {
 	if x.posts != nil && !x.through(id) {
 		return
 	}
+	if x.connections[id].half {
+		x.leave(id)
+	} else {
+		x.deliver(id)
+	}
+}
+
+// deliver hands an item that has crossed the network to the reader, and sends
+// the next one once it is there.
+func (x *simulation) deliver(id int32) {
 	n := &x.connections[id]
 	x.got(id, x.now)
 	x.put(n, id, &x.slots[n.firstSlot+n.put%n.slots], x.now+x.known(n))

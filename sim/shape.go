@@ -225,12 +225,17 @@ func (y *symmetry) cross(node int, p passage) (links []ref) {
 	return links
 }
 
-// number returns the entity that a ref of the example means at a node.
-func (y *symmetry) number(node int, r ref, block int) int {
+// place returns where a link is that a ref means at a node.
+func (y *symmetry) place(node int, r ref) int {
 	if r.at != own {
 		node = int(y.neighbours[node][r.at])
 	}
-	return node*block + int(r.local)
+	return node
+}
+
+// number returns the entity that a ref of the example means at a node.
+func (y *symmetry) number(node int, r ref, block int) int {
+	return y.place(node, r)*block + int(r.local)
 }
 
 // joined returns the shape of a node, given that of its kind.

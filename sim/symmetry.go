@@ -36,12 +36,12 @@ type symmetry struct {
 	shapes      []*shape
 }
 
-// findFold returns the fold of a schedule, or one that leaves everything as it
-// is.
-func findFold(s schedule.Schedule, c *topo.Cluster, p *profile.Profile) *fold {
+// newSymmetry compares the machines of a schedule; it returns nil if too little
+// is known of them, or too little is alike.
+func newSymmetry(s schedule.Schedule, c *topo.Cluster, p *profile.Profile) *symmetry {
 	r, regular := s.(schedule.Regular)
 	if !regular || s.Workers()%c.Nodes != 0 || s.Connections()%c.Nodes != 0 || s.Workers() == 0 {
-		return unfolded(s)
+		return nil
 	}
 	y := &symmetry{
 		schedule: r, cluster: c, profile: p, perNode: c.RanksPerNode(),
@@ -49,22 +49,19 @@ func findFold(s schedule.Schedule, c *topo.Cluster, p *profile.Profile) *fold {
 		neighbours: make([][]int32, c.Nodes), shape: make([]int32, c.Nodes),
 	}
 	if !y.findShapes() {
-		return unfolded(s)
+		return nil
 	}
-	workers, connections, links := y.within()
-	places := y.among()
-	nodes := places[:c.Nodes]
-	pm, nm := membersOf(places), membersOf(nodes)
-	return &fold{
-		workers:     newClasses(nodes, workers, nm, membersOf(workers), r.Like),
-		connections: newClasses(nodes, connections, nm, membersOf(connections), r.Like),
-		links:       newClasses(places, links, pm, membersOf(links), func(_, local int) int { return local }),
-	}
+	return y
 }
 
-// unfolded returns the fold that has each entity in a class of its own.
-func unfolded(s schedule.Schedule) *fold {
-	return &fold{workers: classes{total: s.Workers()}, connections: classes{total: s.Connections()}}
+// findFold returns the fold of a schedule, or one that leaves everything as it
+// is.
+func findFold(s schedule.Schedule, c *topo.Cluster, p *profile.Profile) *fold {
+	y := newSymmetry(s, c, p)
+	if y == nil {
+		return unfolded(s)
+	}
+	return newFold(y, y.among(), y.within())
 }
 
 // inParallel calls f for 0 to n-1 on all cores.

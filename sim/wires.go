@@ -18,9 +18,11 @@ type wires struct {
 	fold    *fold
 	used    []usedLink
 	index   map[int]int32 // of a class of links, in used
+	slowest []units.Pace  // by connection, of all links on its way
 	routes  [][]crossing  // by connection, over used, without those that never hold anything up
 	all     [][]crossing  // with them
 	merged  []int32       // by used link: the simulation's that it is a part of
+	shared  bool          // there are halves, and a link above the leaves holds up some
 }
 
 // usedLink is a link of the cluster that some connection crosses.
@@ -28,6 +30,8 @@ type usedLink struct {
 	pace   units.Pace
 	link   int   // of the cluster, the first that it stands for
 	size   int32 // links that it stands for
+	copies int32 // of them, those whose users are told: one machine's, if there are halves
+	place  int32 // its class
 	users  userSet
 	varies *spell // unless nil, its rate changes: it is neither left out nor made one with others
 }
@@ -37,7 +41,7 @@ type usedLink struct {
 type userSet struct{ count, sum uint64 }
 
 func newWires(c *topo.Cluster, p *profile.Profile, f *fold, connections int) *wires {
-	return &wires{cluster: c, profile: p, fold: f, index: map[int]int32{}, routes: make([][]crossing, connections)}
+	return &wires{cluster: c, profile: p, fold: f, index: map[int]int32{}, slowest: make([]units.Pace, connections), routes: make([][]crossing, connections)}
 }
 
 // lay finds the links of a connection of the schedule, the first of a class, and
@@ -70,6 +74,10 @@ func (w *wires) lay(class int32, c schedule.Connection, s schedule.Schedule, ite
 	}
 	var crossed []crossing
 	for _, link := range route {
+		w.slowest[class] = max(w.slowest[class], w.pace(link))
+		if !w.fold.here(int(class), w.cluster, link) {
+			continue
+		}
 		i := w.use(link)
 		if at := slices.IndexFunc(crossed, func(r crossing) bool { return r.link == i }); at >= 0 {
 			crossed[at].weight++
@@ -78,8 +86,7 @@ func (w *wires) lay(class int32, c schedule.Connection, s schedule.Schedule, ite
 		}
 	}
 	for at, r := range crossed {
-		weight := r.weight * int32(w.fold.connections.size(class))
-		crossed[at].weight = weight / w.used[r.link].size
+		crossed[at].weight = r.weight * int32(w.fold.copies(class)) / w.used[r.link].copies
 		users := &w.used[r.link].users
 		users.count += uint64(crossed[at].weight)
 		users.sum += scramble(uint64(class)<<32 | uint64(crossed[at].weight))
@@ -123,20 +130,28 @@ func flowOf(c *topo.Cluster, from schedule.Worker) int {
 
 // use returns the place of a link of the cluster in used.
 func (w *wires) use(link int) int32 {
-	class, size := link, int32(1)
-	if w.fold.links.place != nil {
+	class, size, copies, at := link, int32(1), int32(1), int32(0)
+	if links := &w.fold.links; links.place != nil {
 		place, local := w.cluster.Place(link)
-		at := w.fold.links.at(place, local)
-		class, size = int(at), int32(w.fold.links.size(at))
+		number := links.at(place, local)
+		class, size, at = int(number), int32(links.size(number)), links.place[place]
+		if copies = size; w.fold.halves != nil {
+			copies = links.locals.count[links.local[local]]
+		}
 	}
 	i, known := w.index[class]
 	if !known {
 		i = int32(len(w.used))
 		w.index[class] = i
-		kind, rate := w.cluster.Link(link)
-		w.used = append(w.used, usedLink{pace: (rate * units.Rate(w.profile.Efficiency[kind])).Pace(), link: link, size: size})
+		w.used = append(w.used, usedLink{pace: w.pace(link), link: link, size: size, copies: copies, place: at})
 	}
 	return i
+}
+
+// pace returns what a link takes a byte.
+func (w *wires) pace(link int) units.Pace {
+	kind, rate := w.cluster.Link(link)
+	return (rate * units.Rate(w.profile.Efficiency[kind])).Pace()
 }
 
 // keep keeps the whole routes, to tell later what crossed which link.
@@ -144,6 +159,17 @@ func (w *wires) keep() {
 	w.all = make([][]crossing, len(w.routes))
 	for id, route := range w.routes {
 		w.all[id] = slices.Clone(route)
+	}
+	h := w.fold.halves
+	if h == nil {
+		return
+	}
+	for _, t := range h.trunks {
+		link, id := w.use(t.link), h.class[t.node]*h.perPlace+t.local
+		w.all[id] = append(w.all[id], crossing{link, 1})
+		users := &w.used[link].users
+		users.count++
+		users.sum += scramble(uint64(t.node)<<32 | uint64(id))
 	}
 }
 
@@ -174,10 +200,10 @@ func (w *wires) drop(x *simulation) {
 		pace     units.Pace
 	}
 	items := make([]item, len(w.routes))
-	for id, route := range w.routes {
+	for id := range w.routes {
 		n := &x.connections[id]
 		movers := x.ends[n.firstEnd : n.firstEnd+n.from]
-		if n.readers() {
+		if n.readers() || n.half && movers[0] == none {
 			movers = x.ends[n.firstEnd+n.from : n.firstEnd+n.from+n.to]
 		}
 		items[id] = item{math.MaxInt64, math.MaxUint64}
@@ -188,24 +214,26 @@ func (w *wires) drop(x *simulation) {
 		if n.remote {
 			items[id].pace = 0 // it moves by itself
 		}
-		for _, r := range route {
+		for _, r := range w.all[id] {
 			least[r.link] = min(least[r.link], items[id].elements)
 		}
 	}
-	for id, route := range w.routes {
+	for id := range w.routes {
 		n := &x.connections[id]
-		for _, r := range route {
+		for _, r := range w.all[id] {
 			size := x.calls[0].size(least[r.link])
 			m, f := units.Time(w.used[r.link].users.count), w.used[r.link].pace.Of(x.moved(n, x.calls[0].task.Protocol.Wire(size))+1)
-			covered := items[id].pace.Of(size) * leastStreams / profile.Streams
-			for _, q := range route {
-				covered = max(covered, w.used[q.link].pace.Of(x.moved(n, x.calls[0].task.Protocol.Wire(size))))
-			}
-			slowest[r.link] = min(slowest[r.link], covered-1-m*(f+1)-6*m*(m-1))
+			alone := max(items[id].pace.Of(size)*leastStreams/profile.Streams-1, w.slowest[id].Of(x.moved(n, x.calls[0].task.Protocol.Wire(size))))
+			slowest[r.link] = min(slowest[r.link], alone-m*(f+1)-6*m*(m-1))
 		}
 	}
 	for id, route := range w.routes {
 		w.routes[id] = slices.DeleteFunc(route, func(r crossing) bool { return slowest[r.link] >= 0 })
+	}
+	if h := w.fold.halves; h != nil {
+		for i, u := range w.used {
+			w.shared = w.shared || int(u.place) >= len(h.nodes) && slowest[i] < 0
+		}
 	}
 }
 

@@ -35,6 +35,7 @@ type simulation struct {
 	slow                 []float64    // how many times as long workers take, or nil
 	jitter               *Jitter      // or nil
 	posts                *posts       // or nil
+	steady               *steady      // or nil: nothing is skipped
 	traces               []trace      // of halves
 	echoes               [][]int32    // by half: those that have their other part from it
 	multimem             float64      // share of a link's rate for multicasts and reductions

@@ -64,11 +64,11 @@ func (x *simulation) work() {
 		last := len(x.able) - 1
 		id := x.able[last]
 		x.able = x.able[:last]
-		if x.workers[id].state == ending {
+		for x.workers[id].state == ending || x.step(id) {
 			x.end(id)
-		}
-		for x.step(id) {
-			x.end(id)
+			if x.steady != nil && id == x.steady.worker {
+				x.steady.look(x)
+			}
 		}
 	}
 }

@@ -122,6 +122,9 @@ func simulate(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Option
 	}
 	x, err := newSimulation(s, c, p, f, o)
 	if err == nil {
+		if o.alike() {
+			x.steady = newSteady(x)
+		}
 		x.run()
 	}
 	return x, err

@@ -2,7 +2,9 @@
 package event
 
 import (
+	"cmp"
 	"math/bits"
+	"slices"
 
 	"tutti/model/units"
 )
@@ -58,6 +60,31 @@ func (q *Queue) Pop() Event {
 	q.current++
 	q.size--
 	return e
+}
+
+// Events appends all events to a list, in the order in which they would be
+// popped, and returns it.
+func (q *Queue) Events(to []Event) []Event {
+	from := len(to)
+	to = append(to, q.buckets[0][q.current:]...)
+	for _, bucket := range q.buckets[1:] {
+		to = append(to, bucket...)
+	}
+	slices.SortStableFunc(to[from:], func(a, b Event) int { return cmp.Compare(a.At, b.At) })
+	return to
+}
+
+// Delay has all events, and the last one popped, happen later.
+func (q *Queue) Delay(by units.Time) {
+	events := q.Events(nil)
+	for i := range q.buckets {
+		q.buckets[i] = q.buckets[i][:0]
+	}
+	q.current, q.filled, q.size = 0, 0, 0
+	q.last += by
+	for _, e := range events {
+		q.Push(e.At+by, e.ID)
+	}
 }
 
 // refill moves on to the earliest instant: the lowest bucket's events are dealt

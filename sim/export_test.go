@@ -8,3 +8,6 @@ func EveryLink(o Options) Options {
 
 // AnyGuess has classes guessed, however little that spares.
 func AnyGuess(o Options) Options { o.anyGuess = true; return o }
+
+// AnyParts has several cores share out even a few machines.
+func AnyParts(o Options) Options { o.anyParts = true; return o }

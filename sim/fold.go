@@ -1,15 +1,12 @@
 package sim
 
-import (
-	"tutti/model/schedule"
-	"tutti/topo"
-)
+import "tutti/model/schedule"
 
 // fold says which parts of a schedule are simulated, each for a class of parts
 // that all do the same at the same instants.
 type fold struct {
 	workers, connections, links classes
-	halves                      *halves // or nil: neighbours of a class are of one class
+	split                       split
 }
 
 // newFold returns the fold that has places, and what is within them, in the given
@@ -17,72 +14,55 @@ type fold struct {
 func newFold(y *symmetry, places []int32, within [3][]int32) *fold {
 	nodes := places[:y.cluster.Nodes]
 	pm, nm := membersOf(places), membersOf(nodes)
-	return &fold{
+	f := &fold{
 		workers:     newClasses(nodes, within[0], nm, membersOf(within[0]), y.schedule.Like),
 		connections: newClasses(nodes, within[1], nm, membersOf(within[1]), y.schedule.Like),
 		links:       newClasses(places, within[2], pm, membersOf(within[2]), func(_, local int) int { return local }),
 	}
+	f.split = whole{f}
+	return f
 }
 
 // unfolded returns the fold that has each entity in a class of its own.
 func unfolded(s schedule.Schedule) *fold {
-	return &fold{workers: classes{total: s.Workers()}, connections: classes{total: s.Connections()}}
+	f := &fold{workers: classes{total: s.Workers()}, connections: classes{total: s.Connections()}}
+	f.split = whole{f}
+	return f
 }
 
-// items returns how many connections are simulated.
-func (f *fold) items() int {
-	if f.halves != nil {
-		return len(f.halves.other)
-	}
-	return f.connections.count()
+// split says which connections are simulated as two halves, one for either end,
+// and what belongs to which of them. Halves have numbers like connections that
+// are whole; some come after all of these.
+type split interface {
+	// items returns how many connections and halves are simulated.
+	items() int
+	// example returns the connection that an item is an example of.
+	example(item int) int
+	// other returns the half that does what a half's other end does, or none if the
+	// item is whole.
+	other(item int) int32
+	// seen returns which item a worker that is an example has for one of its
+	// connections.
+	seen(worker, connection int) int32
+	// hasWorker and hasLink tell whether a half is simulated with a worker at its
+	// ends and a link that it crosses.
+	hasWorker(item, worker int) bool
+	hasLink(item, link int) bool
+	// copies returns how many connections an item stands for, on one machine or on
+	// as many as the links stand for that it crosses.
+	copies(item int32) int
 }
 
-// example returns the connection that one of those simulated is an example of.
-func (f *fold) example(i int) int {
-	if at := i - f.connections.count(); at >= 0 {
-		return f.halves.after[at].number
-	}
-	return f.connections.first(i)
-}
+// whole is the split of a fold that has no halves.
+type whole struct{ *fold }
 
-// seen returns which of the connections that are simulated a worker that is an
-// example has for one of its own.
-func (f *fold) seen(worker, connection int) int32 {
-	if f.halves != nil {
-		if node := worker / f.workers.perPlace; node != connection/f.connections.perPlace {
-			return f.halves.from(node, connection)
-		}
-	}
-	return f.connections.of(connection)
-}
-
-// end returns the class of a worker at the end of a connection that is simulated,
-// or none if it is at the other end of a half.
-func (f *fold) end(i, worker int) int32 {
-	if f.halves != nil && f.halves.other[i] != none && worker/f.workers.perPlace != f.halves.node(i) {
-		return none
-	}
-	return f.workers.of(worker)
-}
-
-// here tells whether a link is simulated with a connection that crosses it: one
-// of a half is not if it is at the other end or in between.
-func (f *fold) here(i int, c *topo.Cluster, link int) bool {
-	if f.halves == nil || f.halves.other[i] == none {
-		return true
-	}
-	place, _ := c.Place(link)
-	return place == f.halves.node(i)
-}
-
-// copies returns how many connections of one machine, or of all if there are no
-// halves, one that is simulated stands for.
-func (f *fold) copies(i int32) int {
-	if f.halves == nil {
-		return f.connections.size(i)
-	}
-	return int(f.connections.locals.count[f.halves.local(i)])
-}
+func (w whole) items() int                   { return w.connections.count() }
+func (w whole) example(item int) int         { return w.connections.first(item) }
+func (w whole) other(int) int32              { return none }
+func (w whole) seen(_, connection int) int32 { return w.connections.of(connection) }
+func (w whole) hasWorker(_, _ int) bool      { return true }
+func (w whole) hasLink(_, _ int) bool        { return true }
+func (w whole) copies(item int32) int        { return w.connections.size(item) }
 
 // classes divides entities, which are numbered place by place, into classes:
 // two are in one class if their places are, and they are within their places.

@@ -67,7 +67,7 @@ func (y *symmetry) guess(within [3][]int32, sure int, o Options) *simulation {
 	class, horizon := y.shape, units.Microsecond
 	for {
 		h.divide(class)
-		if len(h.nodes)*leastGain > sure && !o.anyGuess {
+		if len(h.nodes)*leastGain > sure && !o.anyGuess || o.anyParts {
 			return nil
 		}
 		x, err := newSimulation(y.schedule, y.cluster, y.profile, h.fold(), o)

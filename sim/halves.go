@@ -25,9 +25,10 @@ type halves struct {
 	nodes []int   // by class: the machine that is simulated
 	// By class and side: the half. Those of connections that the machine numbers
 	// have the numbers of these, and others come after all of them.
-	half  [][]int32
-	after []after // those that come after
-	other []int32 // by half: the one that does the other part, or none if it is whole
+	half   [][]int32
+	after  []after // those that come after
+	others []int32 // by item: the half that does the other part, or none if it is whole
+	folded *fold
 }
 
 // side is a connection with another machine, as seen from one of its ends.
@@ -116,38 +117,58 @@ func (h *halves) divide(class []int32) {
 		}
 		h.half = append(h.half, half)
 	}
-	h.other = slices.Repeat([]int32{none}, int(next)+len(h.after))
+	h.others = slices.Repeat([]int32{none}, int(next)+len(h.after))
 	for c, node := range h.nodes {
 		for i, half := range h.half[c] {
-			h.other[half] = h.facingHalf(node, i)
+			h.others[half] = h.facingHalf(node, i)
 		}
 	}
 }
 
-// node returns the machine that a connection is simulated for.
-func (h *halves) node(i int) int {
-	if at := i - len(h.nodes)*int(h.perPlace); at >= 0 {
+// node returns the machine that an item is simulated for.
+func (h *halves) node(item int) int {
+	if at := item - h.folded.connections.count(); at >= 0 {
 		return h.nodes[h.after[at].class]
 	}
-	return h.nodes[i/int(h.perPlace)]
+	return h.nodes[item/int(h.perPlace)]
 }
 
-// local returns the class of a connection within its machine.
-func (h *halves) local(i int32) int32 {
-	if at := i - int32(len(h.nodes))*h.perPlace; at >= 0 {
-		return h.after[at].local
+func (h *halves) items() int           { return len(h.others) }
+func (h *halves) other(item int) int32 { return h.others[item] }
+
+func (h *halves) example(item int) int {
+	if at := item - h.folded.connections.count(); at >= 0 {
+		return h.after[at].number
 	}
-	return i % h.perPlace
+	return h.folded.connections.first(item)
 }
 
-// from returns the half that a machine which stands for a class has of a
-// connection that a neighbour numbers.
-func (h *halves) from(node, connection int) int32 {
-	owner := connection / h.y.connections
+func (h *halves) seen(worker, connection int) int32 {
+	node, owner := worker/h.y.workers, connection/h.y.connections
+	if node == owner {
+		return h.folded.connections.of(connection)
+	}
 	at := int32(slices.Index(h.y.neighbours[node], int32(owner)))
 	local := h.within[1][h.y.schedule.Like(owner, connection%h.y.connections)]
 	side := slices.IndexFunc(h.sides[h.y.shape[node]], func(s side) bool { return s.foreign && s.at == at && s.local == local })
 	return h.half[h.class[node]][side]
+}
+
+func (h *halves) hasWorker(item, worker int) bool {
+	return h.others[item] == none || worker/h.y.workers == h.node(item)
+}
+
+func (h *halves) hasLink(item, link int) bool {
+	place, _ := h.y.cluster.Place(link)
+	return h.others[item] == none || place == h.node(item)
+}
+
+func (h *halves) copies(item int32) int {
+	local := item % h.perPlace
+	if at := int(item) - h.folded.connections.count(); at >= 0 {
+		local = h.after[at].local
+	}
+	return int(h.folded.connections.locals.count[local])
 }
 
 // facingHalf returns the half that the class of a machine's neighbour has of the
@@ -163,7 +184,7 @@ func (h *halves) facingHalf(node, i int) int32 {
 func (h *halves) each(f func(node int, seen, done int32)) {
 	for node, c := range h.class {
 		for i, half := range h.half[c] {
-			f(node, h.other[half], h.facingHalf(node, i))
+			f(node, h.others[half], h.facingHalf(node, i))
 		}
 	}
 }
@@ -175,64 +196,93 @@ func (h *halves) fold() *fold {
 	for i := range places - len(all) {
 		all = append(all, int32(len(h.nodes)+i))
 	}
-	f := newFold(h.y, all, h.within)
-	f.halves = h
-	return f
+	h.folded = newFold(h.y, all, h.within)
+	h.folded.split = h
+	return h.folded
 }
 
-// echoes returns, by half, those that have their other part from it.
-func (h *halves) echoes() [][]int32 {
-	echoes := make([][]int32, len(h.other))
-	for half, of := range h.other {
-		if of != none {
-			echoes[of] = append(echoes[of], int32(half))
+// halve prepares for the halves that there are.
+func (x *simulation) halve() {
+	for i := range x.connections {
+		if of := x.fold.split.other(i); of != none {
+			if x.echoes == nil {
+				x.traces, x.echoes = make([]trace, len(x.connections)), make([][]int32, len(x.connections))
+				x.early = make([][]news, len(x.connections))
+			}
+			x.echoes[of] = append(x.echoes[of], int32(i))
 		}
 	}
-	return echoes
 }
 
-// come has an item come to the halves that have their writer's part from one.
-func (x *simulation) come(half int32, size units.Bytes) {
+// news is what a half tells the one that has its other part from it.
+type news struct {
+	half int32 // that is told
+	what happening
+	at   units.Time
+	size units.Bytes // of an item that comes
+}
+
+// happening is something that happens at one end of a connection.
+type happening uint8
+
+const (
+	comes  happening = iota // an item is on the links of the writer's end
+	leaves                  // an item has left the links of an end
+	frees                   // a slot becomes free
+)
+
+// tell has a half tell what happens at its end.
+func (x *simulation) tell(half int32, what happening, at units.Time, size units.Bytes) {
+	if x.share != nil {
+	} else if what == frees {
+		x.traces[half].credits = append(x.traces[half].credits, at)
+	} else {
+		x.traces[half].items = append(x.traces[half].items, at)
+	}
 	for _, e := range x.echoes[half] {
-		n := &x.connections[e]
-		x.slots[n.firstSlot+n.staged%n.slots].last = int64(size)
-		n.bytes += int64(size)
+		if n := (news{e, what, at, size}); x.share == nil {
+			x.learn(n)
+		} else {
+			x.share.out = append(x.share.out, n)
+			x.told = min(x.told, at)
+		}
+	}
+}
+
+// learn has a half do what happens at its other end.
+func (x *simulation) learn(e news) {
+	n := &x.connections[e.half]
+	switch e.what {
+	case comes:
+		x.slots[n.firstSlot+n.staged%n.slots].last = int64(e.size)
+		n.bytes += int64(e.size)
 		if n.staged++; n.staged == n.put+1 {
-			x.send(e)
+			x.send(e.half)
 		}
+	case leaves:
+		n.ahead++
+		x.meet(e.half)
+	case frees:
+		if n.taken == n.put { // the item has not been delivered here, at the same instant
+			x.early[e.half] = append(x.early[e.half], e)
+			return
+		}
+		s := &x.slots[n.firstSlot+n.taken%n.slots]
+		s.free, s.left = e.at, n.from
+		n.taken++
+		x.wake(e.half, x.ends[n.firstEnd:n.firstEnd+n.from])
 	}
 }
 
-// leave has an item of a half off the links of its end. It has arrived once it is
-// off those of the other end, too.
-func (x *simulation) leave(half int32) {
-	n := &x.connections[half]
-	x.traces[half].items = append(x.traces[half].items, x.now)
-	n.crossed = true
-	for _, e := range x.echoes[half] {
-		x.connections[e].ahead++
-		x.meet(e)
-	}
-	x.meet(half)
-}
-
+// meet delivers an item that has left the links of both ends.
 func (x *simulation) meet(half int32) {
 	if n := &x.connections[half]; n.crossed && n.ahead > 0 {
 		n.crossed = false
 		n.ahead--
 		x.deliver(half)
-	}
-}
-
-// credit has the slot of an item become free in the halves that have their
-// reader's part from one.
-func (x *simulation) credit(half int32, free units.Time) {
-	x.traces[half].credits = append(x.traces[half].credits, free)
-	for _, e := range x.echoes[half] {
-		n := &x.connections[e]
-		s := &x.slots[n.firstSlot+n.taken%n.slots]
-		s.free, s.left = free, n.from
-		n.taken++
-		x.wake(e, x.ends[n.firstEnd:n.firstEnd+n.from])
+		if early := x.early[half]; len(early) > 0 {
+			x.early[half] = early[1:]
+			x.learn(early[0])
+		}
 	}
 }

@@ -36,8 +36,11 @@ type simulation struct {
 	jitter               *Jitter      // or nil
 	posts                *posts       // or nil
 	steady               *steady      // or nil: nothing is skipped
+	share                *share       // or nil: one core does it all
+	told                 units.Time   // the first instant at which others were told something
 	traces               []trace      // of halves
 	echoes               [][]int32    // by half: those that have their other part from it
+	early                [][]news     // by half: of slots that become free before their items are delivered here
 	multimem             float64      // share of a link's rate for multicasts and reductions
 	queue                event.Queue  // of worker numbers, and of ^link numbers
 	able                 []int32      // workers that can go on, last come first served: they are in the cache
@@ -166,8 +169,8 @@ type crossing struct{ link, weight int32 }
 // each of which stands for a class of a fold.
 func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *fold, o Options) (*simulation, error) {
 	x := &simulation{
-		schedule: s, calls: callsOf(s, p), fold: f, watch: o.Watch,
-		workers: make([]worker, f.workers.count()), connections: make([]connection, f.items()),
+		schedule: s, calls: callsOf(s, p), fold: f, watch: o.Watch, told: never,
+		workers: make([]worker, f.workers.count()), connections: make([]connection, f.split.items()),
 		forms: map[form]int32{}, patterns: map[[maxPeriod]int32]int32{},
 	}
 	x.repeats, _ = s.(schedule.Repeating)
@@ -205,7 +208,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 	wires := newWires(c, p, f, len(x.connections))
 	ways := map[way]uint16{}
 	for i := range x.connections {
-		described := s.Connection(f.example(i))
+		described := s.Connection(f.split.example(i))
 		if len(described.From) == 0 {
 			continue
 		}
@@ -213,7 +216,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 		hop, latency, stored := wires.lay(int32(i), described, s, caller.task.Protocol.Wire(caller.size(described.Room)))
 		n := &x.connections[i]
 		n.kind, n.remote, n.slots, n.firstSlot = uint8(described.Kind), hop == profile.HopNET, int32(described.Slots), int32(len(x.slots))
-		n.half = f.halves != nil && f.halves.other[i] != none
+		n.half = f.split.other(i) != none
 		n.firstEnd, n.from = int32(len(x.ends)), x.addEnds(i, described.From)
 		n.to = x.addEnds(i, described.To)
 		task := &caller.task
@@ -238,9 +241,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 	if err != nil {
 		return nil, err
 	}
-	if f.halves != nil {
-		x.traces, x.echoes = make([]trace, len(x.connections)), f.halves.echoes()
-	}
+	x.halve()
 	wires.keep()
 	if !o.everyLink && x.jitter == nil && len(x.calls) == 1 { // jitter may make steps quicker
 		wires.drop(x)
@@ -279,7 +280,11 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 func (x *simulation) addEnds(connection int, workers []int) int32 {
 	before := len(x.ends)
 	for _, w := range workers {
-		if class := x.fold.end(connection, w); !slices.Contains(x.ends[before:], class) {
+		class := int32(none)
+		if x.fold.split.hasWorker(connection, w) {
+			class = x.fold.workers.of(w)
+		}
+		if !slices.Contains(x.ends[before:], class) {
 			x.ends = append(x.ends, class)
 		}
 	}
@@ -291,7 +296,7 @@ func (x *simulation) addEnds(connection int, workers []int) int32 {
 func (x *simulation) addPorts(worker int, connections []int, from int) []int32 {
 	at := make([]int32, len(connections))
 	for i, c := range connections {
-		p := port{connection: x.fold.seen(worker, c)}
+		p := port{connection: x.fold.split.seen(worker, c)}
 		place := slices.IndexFunc(x.ports[from:], func(q port) bool { return q == p })
 		if place < 0 {
 			place = len(x.ports) - from

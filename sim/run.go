@@ -24,38 +24,41 @@ func (x *simulation) beginAll() {
 		x.open()
 	} else {
 		for i := range x.workers {
-			x.begin(int32(i), x.start(i))
-			x.able = append(x.able, int32(i))
+			if x.share == nil || x.share.has(i) {
+				x.begin(int32(i), x.start(i))
+				x.able = append(x.able, int32(i))
+			}
 		}
 	}
 	x.work()
 }
 
-// proceed goes on until an instant is past, and tells whether more is to come.
+// proceed goes on up to an instant, and tells whether more is to come.
 func (x *simulation) proceed(until units.Time) bool {
-	for x.now <= until {
+	for {
 		if !x.queue.Current() {
 			x.settle()
-			if x.queue.Len() == 0 {
-				return false
-			}
 		}
-		e := x.queue.Pop()
+		e, ok := x.queue.PopUntil(min(until, x.told))
+		if !ok {
+			return x.queue.Len() > 0
+		}
 		x.now = e.At
 		x.events++
-		switch {
-		case e.ID < 0:
+		switch id := int(e.ID); {
+		case id < 0:
 			x.tick(^e.ID)
-		case int(e.ID) < len(x.workers):
+		case id < len(x.workers):
 			x.load(e.ID)
-		case int(e.ID) < len(x.workers)+len(x.connections):
+		case id < len(x.workers)+len(x.connections):
 			x.send(e.ID - int32(len(x.workers)))
+		case x.share == nil:
+			x.change(x.changes[id-len(x.workers)-len(x.connections)])
 		default:
-			x.change(x.changes[int(e.ID)-len(x.workers)-len(x.connections)])
+			x.hear(id - len(x.workers) - len(x.connections))
 		}
 		x.work()
 	}
-	return true
 }
 
 // work lets all workers that can go on do so.
@@ -311,7 +314,7 @@ func (x *simulation) take(n *connection, c int32, s *slot, at units.Time) {
 	s.left = n.from
 	n.taken++
 	if n.half {
-		x.credit(c, s.free)
+		x.tell(c, frees, s.free, 0)
 	}
 	x.wake(c, x.ends[n.firstEnd:n.firstEnd+n.from])
 }
@@ -339,8 +342,7 @@ func (x *simulation) send(id int32) {
 	size := units.Bytes(x.slots[n.firstSlot+n.put%n.slots].last)
 	n.flows = x.transfer(n, size, ^id)
 	if n.half && x.ends[n.firstEnd] != none {
-		x.traces[id].items = append(x.traces[id].items, x.now)
-		x.come(id, size)
+		x.tell(id, comes, x.now, size)
 	}
 	if n.flows == 0 {
 		x.arrive(id)
@@ -353,7 +355,9 @@ func (x *simulation) arrive(id int32) {
 		return
 	}
 	if x.connections[id].half {
-		x.leave(id)
+		x.connections[id].crossed = true
+		x.tell(id, leaves, x.now, 0)
+		x.meet(id)
 	} else {
 		x.deliver(id)
 	}

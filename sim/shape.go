@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tutti/model/schedule"
+	"tutti/topo"
 )
 
 // shape is what machines look like from within that differ in their neighbours
@@ -205,7 +206,7 @@ func (y *symmetry) linkRef(node, link int) ref {
 type passage struct {
 	from, to ref
 	out, in  int
-	flow     int
+	writer   ref // what it is like, which tells the flow
 }
 
 // passage returns how a connection of an example leaves its machine.
@@ -214,12 +215,21 @@ func (y *symmetry) passage(node int, c schedule.Connection) passage {
 		rank := y.schedule.Worker(worker).Rank
 		return y.ref(node, rank, y.perNode)
 	}
-	return passage{rank(c.From[0]), rank(c.To[0]), c.OutNET, c.InNET, flowOf(y.cluster, y.schedule.Worker(c.From[0]))}
+	p := passage{from: rank(c.From[0]), to: rank(c.To[0]), out: c.OutNET, in: c.InNET}
+	if y.cluster.Fabric.Routing != topo.Adaptive {
+		p.writer = y.part(node, c.From[0], y.workers)
+	}
+	return p
 }
 
 // cross returns the links of a passage at a node.
 func (y *symmetry) cross(node int, p passage) (links []ref) {
-	for _, link := range y.cluster.RouteFlow(y.number(node, p.from, y.perNode), y.number(node, p.to, y.perNode), p.out, p.in, p.flow) {
+	flow := 0
+	if y.cluster.Fabric.Routing != topo.Adaptive {
+		at := y.place(node, p.writer)
+		flow = flowOf(y.cluster, y.schedule.Worker(at*y.workers+y.schedule.Like(at, int(p.writer.local))))
+	}
+	for _, link := range y.cluster.RouteFlow(y.number(node, p.from, y.perNode), y.number(node, p.to, y.perNode), p.out, p.in, flow) {
 		links = append(links, y.linkRef(node, link))
 	}
 	return links

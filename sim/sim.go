@@ -28,6 +28,7 @@ package sim
 
 import (
 	"fmt"
+	"runtime"
 
 	"tutti/model/profile"
 	"tutti/model/schedule"
@@ -53,6 +54,7 @@ type Options struct {
 
 	everyLink bool // for tests: leave out none, even if it never holds anything up
 	anyGuess  bool // for tests: guess what is alike, however little that spares
+	anyParts  bool // for tests: share out few machines, too, and guess nothing
 }
 
 // alike tells whether workers that do the same need be simulated once only.
@@ -111,17 +113,21 @@ func RunWith(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options
 // simulate lays a simulation out and runs it.
 func simulate(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options) (*simulation, error) {
 	f := unfolded(s)
-	if o.alike() {
-		if y := newSymmetry(s, c, p); y != nil {
-			within, places := y.within(), y.among()
-			f = newFold(y, places, within)
-			if x := y.guess(within, len(f.workers.places.first), o); x != nil {
-				return x, nil
-			}
+	var shares *parts
+	if y := newSymmetry(s, c, p); y != nil && o.alike() {
+		within := y.within()
+		f = newFold(y, y.among(), within)
+		if x := y.guess(within, len(f.workers.places.first), o); x != nil {
+			return x, nil
 		}
+		shares = newParts(y, f, runtime.GOMAXPROCS(0), o)
 	}
 	x, err := newSimulation(s, c, p, f, o)
-	if err == nil {
+	switch {
+	case err != nil:
+	case shares != nil:
+		x.runParts(shares)
+	default:
 		if o.alike() {
 			x.steady = newSteady(x)
 		}

@@ -51,10 +51,12 @@ func TestSymmetryIsExact(t *testing.T) {
 		require.Equal(t, all.Time, folded.Time)
 		require.Equal(t, total(c, all.Loads()), total(c, folded.Loads()))
 		require.GreaterOrEqual(t, all.Time, sim.Bound(s.Task(), c))
-		guessed, err := sim.RunWith(s, c, profile.ForGPU(90), sim.AnyGuess(sim.Options{}))
-		require.NoError(t, err)
-		require.Equal(t, all.Time, guessed.Time)
-		require.Equal(t, total(c, all.Loads()), total(c, guessed.Loads()))
+		for _, o := range []sim.Options{sim.AnyGuess(sim.Options{}), sim.AnyParts(sim.Options{})} {
+			other, err := sim.RunWith(s, c, profile.ForGPU(90), o)
+			require.NoError(t, err)
+			require.Equal(t, all.Time, other.Time)
+			require.Equal(t, total(c, all.Loads()), total(c, other.Loads()))
+		}
 	})
 }
 

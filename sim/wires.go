@@ -16,6 +16,7 @@ type wires struct {
 	cluster *topo.Cluster
 	profile *profile.Profile
 	fold    *fold
+	guess   *halves // or nil: the fold's split, if it is a guess
 	used    []usedLink
 	index   map[int]int32 // of a class of links, in used
 	slowest []units.Pace  // by connection, of all links on its way
@@ -41,7 +42,8 @@ type usedLink struct {
 type userSet struct{ count, sum uint64 }
 
 func newWires(c *topo.Cluster, p *profile.Profile, f *fold, connections int) *wires {
-	return &wires{cluster: c, profile: p, fold: f, index: map[int]int32{}, slowest: make([]units.Pace, connections), routes: make([][]crossing, connections)}
+	guess, _ := f.split.(*halves)
+	return &wires{cluster: c, profile: p, fold: f, guess: guess, index: map[int]int32{}, slowest: make([]units.Pace, connections), routes: make([][]crossing, connections)}
 }
 
 // lay finds the links of a connection of the schedule, the first of a class, and
@@ -75,7 +77,7 @@ func (w *wires) lay(class int32, c schedule.Connection, s schedule.Schedule, ite
 	var crossed []crossing
 	for _, link := range route {
 		w.slowest[class] = max(w.slowest[class], w.pace(link))
-		if !w.fold.here(int(class), w.cluster, link) {
+		if !w.fold.split.hasLink(int(class), link) {
 			continue
 		}
 		i := w.use(link)
@@ -86,7 +88,7 @@ func (w *wires) lay(class int32, c schedule.Connection, s schedule.Schedule, ite
 		}
 	}
 	for at, r := range crossed {
-		crossed[at].weight = r.weight * int32(w.fold.copies(class)) / w.used[r.link].copies
+		crossed[at].weight = r.weight * int32(w.fold.split.copies(class)) / w.used[r.link].copies
 		users := &w.used[r.link].users
 		users.count += uint64(crossed[at].weight)
 		users.sum += scramble(uint64(class)<<32 | uint64(crossed[at].weight))
@@ -135,7 +137,7 @@ func (w *wires) use(link int) int32 {
 		place, local := w.cluster.Place(link)
 		number := links.at(place, local)
 		class, size, at = int(number), int32(links.size(number)), links.place[place]
-		if copies = size; w.fold.halves != nil {
+		if copies = size; w.guess != nil {
 			copies = links.locals.count[links.local[local]]
 		}
 	}
@@ -160,7 +162,7 @@ func (w *wires) keep() {
 	for id, route := range w.routes {
 		w.all[id] = slices.Clone(route)
 	}
-	h := w.fold.halves
+	h := w.guess
 	if h == nil {
 		return
 	}
@@ -230,7 +232,7 @@ func (w *wires) drop(x *simulation) {
 	for id, route := range w.routes {
 		w.routes[id] = slices.DeleteFunc(route, func(r crossing) bool { return slowest[r.link] >= 0 })
 	}
-	if h := w.fold.halves; h != nil {
+	if h := w.guess; h != nil {
 		for i, u := range w.used {
 			w.shared = w.shared || int(u.place) >= len(h.nodes) && slowest[i] < 0
 		}

@@ -104,7 +104,7 @@ func (w *wires) detour(s schedule.Schedule, at workers) {
 			if slices.Equal(route, last) {
 				continue
 			}
-			w.detours = append(w.detours, detour{o.at, int32(id), w.crossings(route)})
+			w.detours = append(w.detours, detour{o.at, int32(id), w.crossings(int32(id), route)})
 			for _, link := range slices.Concat(last, route) { // what is not always crossed together is not made one
 				if w.cluster.BetweenSwitches(link) {
 					w.used[w.use(link)].varies = &spell{rate: 1}

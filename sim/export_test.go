@@ -5,3 +5,9 @@ func EveryLink(o Options) Options {
 	o.everyLink = true
 	return o
 }
+
+// AnyGuess has classes guessed, however little that spares.
+func AnyGuess(o Options) Options { o.anyGuess = true; return o }
+
+// AnyParts has several cores share out even a few machines.
+func AnyParts(o Options) Options { o.anyParts = true; return o }

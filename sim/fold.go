@@ -1,10 +1,68 @@
 package sim
 
+import "tutti/model/schedule"
+
 // fold says which parts of a schedule are simulated, each for a class of parts
 // that all do the same at the same instants.
 type fold struct {
 	workers, connections, links classes
+	split                       split
 }
+
+// newFold returns the fold that has places, and what is within them, in the given
+// classes.
+func newFold(y *symmetry, places []int32, within [3][]int32) *fold {
+	nodes := places[:y.cluster.Nodes]
+	pm, nm := membersOf(places), membersOf(nodes)
+	f := &fold{
+		workers:     newClasses(nodes, within[0], nm, membersOf(within[0]), y.schedule.Like),
+		connections: newClasses(nodes, within[1], nm, membersOf(within[1]), y.schedule.Like),
+		links:       newClasses(places, within[2], pm, membersOf(within[2]), func(_, local int) int { return local }),
+	}
+	f.split = whole{f}
+	return f
+}
+
+// unfolded returns the fold that has each entity in a class of its own.
+func unfolded(s schedule.Schedule) *fold {
+	f := &fold{workers: classes{total: s.Workers()}, connections: classes{total: s.Connections()}}
+	f.split = whole{f}
+	return f
+}
+
+// split says which connections are simulated as two halves, one for either end,
+// and what belongs to which of them. Halves have numbers like connections that
+// are whole; some come after all of these.
+type split interface {
+	// items returns how many connections and halves are simulated.
+	items() int
+	// example returns the connection that an item is an example of.
+	example(item int) int
+	// other returns the half that does what a half's other end does, or none if the
+	// item is whole.
+	other(item int) int32
+	// seen returns which item a worker that is an example has for one of its
+	// connections.
+	seen(worker, connection int) int32
+	// hasWorker and hasLink tell whether a half is simulated with a worker at its
+	// ends and a link that it crosses.
+	hasWorker(item, worker int) bool
+	hasLink(item, link int) bool
+	// copies returns how many connections an item stands for, on one machine or on
+	// as many as the links stand for that it crosses.
+	copies(item int32) int
+}
+
+// whole is the split of a fold that has no halves.
+type whole struct{ *fold }
+
+func (w whole) items() int                   { return w.connections.count() }
+func (w whole) example(item int) int         { return w.connections.first(item) }
+func (w whole) other(int) int32              { return none }
+func (w whole) seen(_, connection int) int32 { return w.connections.of(connection) }
+func (w whole) hasWorker(_, _ int) bool      { return true }
+func (w whole) hasLink(_, _ int) bool        { return true }
+func (w whole) copies(item int32) int        { return w.connections.size(item) }
 
 // classes divides entities, which are numbered place by place, into classes:
 // two are in one class if their places are, and they are within their places.

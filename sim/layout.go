@@ -36,6 +36,12 @@ type simulation struct {
 	slow                 []float64    // how many times as long workers take, or nil
 	jitter               *Jitter      // or nil
 	posts                *posts       // or nil
+	steady               *steady      // or nil: nothing is skipped
+	share                *share       // or nil: one core does it all
+	told                 units.Time   // the first instant at which others were told something
+	traces               []trace      // of halves
+	echoes               [][]int32    // by half: those that have their other part from it
+	early                [][]news     // by half: of slots that become free before their items are delivered here
 	multimem             float64      // share of a link's rate for multicasts and reductions
 	queue                event.Queue  // of worker numbers, and of ^link numbers
 	able                 []int32      // workers that can go on, last come first served: they are in the cache
@@ -109,11 +115,14 @@ type connection struct {
 	way                uint16
 	kind               uint8
 	mover              mover
-	remote             bool // through the network
-	alone              bool // on its links, which have been merged into one
-	fetched            bool // by the reader, from the writer's input
-	direct             bool // the writer can reach the reader's output
-	streams            bool // the data carries flags: it can be read while it is written
+	remote             bool  // through the network
+	alone              bool  // on its links, which have been merged into one
+	fetched            bool  // by the reader, from the writer's input
+	direct             bool  // the writer can reach the reader's output
+	half               bool  // the other end's part comes from another half
+	crossed            bool  // of a half: an item has left this end's links, and not the other's
+	ahead              int32 // of a half: how many items more have left the other end's links
+	streams            bool  // the data carries flags: it can be read while it is written
 }
 
 // unknown stands for an instant.
@@ -161,8 +170,8 @@ type crossing struct{ link, weight int32 }
 // each of which stands for a class of a fold.
 func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *fold, o Options) (*simulation, error) {
 	x := &simulation{
-		schedule: s, calls: callsOf(s, p), fold: f,
-		workers: make([]worker, f.workers.count()), connections: make([]connection, f.connections.count()),
+		schedule: s, calls: callsOf(s, p), fold: f, watch: o.Watch, told: never,
+		workers: make([]worker, f.workers.count()), connections: make([]connection, f.split.items()),
 		forms: map[form]int32{}, patterns: map[[maxPeriod]int32]int32{},
 	}
 	x.repeats, _ = s.(schedule.Repeating)
@@ -172,7 +181,8 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 	x.ranks = make([]int32, len(x.workers))
 	channels := make([]int32, len(x.workers))
 	for i := range x.workers {
-		described := s.Worker(f.workers.first(i))
+		number := f.workers.first(i)
+		described := s.Worker(number)
 		w := &x.workers[i]
 		x.ranks[i], channels[i], w.steps = int32(described.Rank), int32(described.Channel), int32(described.Steps)
 		if w.steps == 0 {
@@ -185,9 +195,9 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 		}
 		x.paces[i] = (rate * units.Rate(described.Share)).Pace()
 		w.ports = int32(len(x.ports))
-		in := x.addPorts(described.In, int(w.ports))
+		in := x.addPorts(number, described.In, int(w.ports))
 		w.inbound = int32(len(described.In))
-		out := x.addPorts(described.Out, len(x.ports))
+		out := x.addPorts(number, described.Out, len(x.ports))
 		x.places[i] = x.merged(w.ports, in, out)
 	}
 	if err := x.straggle(o.Stragglers, c.Ranks()); err != nil {
@@ -204,7 +214,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 	}
 	ways := map[way]uint16{}
 	for i := range x.connections {
-		described := s.Connection(f.connections.first(i))
+		described := s.Connection(f.split.example(i))
 		if len(described.From) == 0 {
 			continue
 		}
@@ -212,8 +222,9 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 		hop, latency, stored := wires.lay(int32(i), described, at, caller.task.Protocol.Wire(caller.size(described.Room)))
 		n := &x.connections[i]
 		n.kind, n.remote, n.slots, n.firstSlot = uint8(described.Kind), hop == profile.HopNET, int32(described.Slots), int32(len(x.slots))
-		n.firstEnd, n.from = int32(len(x.ends)), x.addEnds(described.From)
-		n.to = x.addEnds(described.To)
+		n.half = f.split.other(i) != none
+		n.firstEnd, n.from = int32(len(x.ends)), x.addEnds(i, described.From)
+		n.to = x.addEnds(i, described.To)
 		task := &caller.task
 		beside := described.Kind == schedule.PointToPoint && !n.remote
 		n.fetched = described.Storage == schedule.InInput
@@ -240,6 +251,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 	if err != nil {
 		return nil, err
 	}
+	x.halve()
 	wires.keep()
 	if !o.everyLink && x.jitter == nil && len(x.calls) == 1 { // jitter may make steps quicker
 		wires.drop(x)
@@ -262,7 +274,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 	}
 	for i := range x.connections {
 		n := &x.connections[i]
-		n.alone = n.links == 1 && !(n.remote && x.posts != nil) && x.links[x.routes[n.firstLink].link].room == 1
+		n.alone = n.links == 1 && !n.half && !(n.remote && x.posts != nil) && x.links[x.routes[n.firstLink].link].room == 1
 	}
 	room := int32(0)
 	for i := range x.links {
@@ -276,22 +288,26 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 
 // addEnds appends the classes of the workers at an end of a connection, each
 // once, and returns how many there are.
-func (x *simulation) addEnds(workers []int) int32 {
+func (x *simulation) addEnds(connection int, workers []int) int32 {
 	before := len(x.ends)
 	for _, w := range workers {
-		if class := x.fold.workers.of(w); !slices.Contains(x.ends[before:], class) {
+		class := int32(none)
+		if x.fold.split.hasWorker(connection, w) {
+			class = x.fold.workers.of(w)
+		}
+		if !slices.Contains(x.ends[before:], class) {
 			x.ends = append(x.ends, class)
 		}
 	}
 	return int32(len(x.ends) - before)
 }
 
-// addPorts appends the ports of a worker from the given one on, one for each
-// class of connections, and returns which of them each connection has.
-func (x *simulation) addPorts(connections []int, from int) []int32 {
+// addPorts appends the ports of a worker, an example, from the given one on, one
+// for each class of connections, and returns which of them each connection has.
+func (x *simulation) addPorts(worker int, connections []int, from int) []int32 {
 	at := make([]int32, len(connections))
 	for i, c := range connections {
-		p := port{connection: x.fold.connections.of(c)}
+		p := port{connection: x.fold.split.seen(worker, c)}
 		place := slices.IndexFunc(x.ports[from:], func(q port) bool { return q == p })
 		if place < 0 {
 			place = len(x.ports) - from

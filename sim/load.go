@@ -33,8 +33,7 @@ func (r Result) EachLoad(yield func(Load) bool) {
 	loads := r.used()
 	for link := range r.wires.cluster.Links() {
 		load := Load{Link: link, Like: 1}
-		class, _ := r.wires.class(link)
-		if i, used := r.wires.index[class]; used {
+		if i, used := r.wires.index[r.wires.class(link)]; used {
 			load.Bytes, load.Busy = loads[i].Bytes, loads[i].Busy
 		}
 		if !yield(load) {

@@ -10,6 +10,12 @@ import (
 // leaves such instants for others. Only what shares links has to be dealt with
 // in the order of time, by events.
 func (x *simulation) run() {
+	x.beginAll()
+	x.proceed(never)
+}
+
+// beginAll begins all workers, or those of the first calls.
+func (x *simulation) beginAll() {
 	if x.watch != nil {
 		x.begins, x.froms = make([]units.Time, len(x.workers)), make([]units.Time, len(x.workers))
 		x.sends = make([]units.Time, len(x.connections))
@@ -18,30 +24,38 @@ func (x *simulation) run() {
 		x.open()
 	} else {
 		for i := range x.workers {
-			x.begin(int32(i), x.start(i))
-			x.able = append(x.able, int32(i))
+			if x.share == nil || x.share.has(i) {
+				x.begin(int32(i), x.start(i))
+				x.able = append(x.able, int32(i))
+			}
 		}
 	}
 	x.work()
+}
+
+// proceed goes on up to an instant, and tells whether more is to come.
+func (x *simulation) proceed(until units.Time) bool {
 	for {
 		if !x.queue.Current() {
 			x.settle()
-			if x.queue.Len() == 0 {
-				return
-			}
 		}
-		e := x.queue.Pop()
+		e, ok := x.queue.PopUntil(min(until, x.told))
+		if !ok {
+			return x.queue.Len() > 0
+		}
 		x.now = e.At
 		x.events++
-		switch {
-		case e.ID < 0:
+		switch id := int(e.ID); {
+		case id < 0:
 			x.tick(^e.ID)
-		case int(e.ID) < len(x.workers):
+		case id < len(x.workers):
 			x.load(e.ID)
-		case int(e.ID) < len(x.workers)+len(x.connections):
+		case id < len(x.workers)+len(x.connections):
 			x.send(e.ID - int32(len(x.workers)))
+		case x.share == nil:
+			x.change(x.changes[id-len(x.workers)-len(x.connections)])
 		default:
-			x.change(x.changes[int(e.ID)-len(x.workers)-len(x.connections)])
+			x.hear(id - len(x.workers) - len(x.connections))
 		}
 		x.work()
 	}
@@ -53,11 +67,11 @@ func (x *simulation) work() {
 		last := len(x.able) - 1
 		id := x.able[last]
 		x.able = x.able[:last]
-		if x.workers[id].state == ending {
+		for x.workers[id].state == ending || x.step(id) {
 			x.end(id)
-		}
-		for x.step(id) {
-			x.end(id)
+			if x.steady != nil && id == x.steady.worker {
+				x.steady.look(x)
+			}
 		}
 	}
 }
@@ -299,12 +313,18 @@ func (x *simulation) take(n *connection, c int32, s *slot, at units.Time) {
 	}
 	s.left = n.from
 	n.taken++
+	if n.half {
+		x.tell(c, frees, s.free, 0)
+	}
 	x.wake(c, x.ends[n.firstEnd:n.firstEnd+n.from])
 }
 
 // wake lets those workers go on that wait for a connection.
 func (x *simulation) wake(c int32, ids []int32) {
 	for _, id := range ids {
+		if id == none {
+			continue
+		}
 		if w := &x.workers[id]; w.state == waiting && w.blocked == c {
 			w.state = able
 			x.able = append(x.able, id)
@@ -319,18 +339,33 @@ func (x *simulation) send(id int32) {
 	}
 	n := &x.connections[id]
 	x.sent(id, x.now)
-	n.flows = x.transfer(n, units.Bytes(x.slots[n.firstSlot+n.put%n.slots].last), ^id)
+	size := units.Bytes(x.slots[n.firstSlot+n.put%n.slots].last)
+	n.flows = x.transfer(n, size, ^id)
+	if n.half && x.ends[n.firstEnd] != none {
+		x.tell(id, comes, x.now, size)
+	}
 	if n.flows == 0 {
 		x.arrive(id)
 	}
 }
 
-// arrive hands an item that has crossed the network to the reader, and sends
-// the next one once it is there.
+// arrive has an item off its links.
 func (x *simulation) arrive(id int32) {
 	if x.posts != nil && !x.through(id) {
 		return
 	}
+	if x.connections[id].half {
+		x.connections[id].crossed = true
+		x.tell(id, leaves, x.now, 0)
+		x.meet(id)
+	} else {
+		x.deliver(id)
+	}
+}
+
+// deliver hands an item that has crossed the network to the reader, and sends
+// the next one once it is there.
+func (x *simulation) deliver(id int32) {
 	n := &x.connections[id]
 	x.got(id, x.now)
 	x.put(n, id, &x.slots[n.firstSlot+n.put%n.slots], x.now+x.known(n))

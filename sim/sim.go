@@ -28,6 +28,7 @@ package sim
 
 import (
 	"fmt"
+	"runtime"
 
 	"tutti/model/profile"
 	"tutti/model/schedule"
@@ -52,6 +53,8 @@ type Options struct {
 	NIC NIC
 
 	everyLink bool // for tests: leave out none, even if it never holds anything up
+	anyGuess  bool // for tests: guess what is alike, however little that spares
+	anyParts  bool // for tests: share out few machines, too, and guess nothing
 }
 
 // alike tells whether workers that do the same need be simulated once only.
@@ -98,23 +101,43 @@ func RunWith(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options
 	if task.Ranks != c.Ranks() {
 		return Result{}, fmt.Errorf("a schedule for %d ranks does not run on %d", task.Ranks, c.Ranks())
 	}
-	f := unfolded(s)
-	if o.alike() {
-		f = findFold(s, c, p)
-	}
-	x, err := newSimulation(s, c, p, f, o)
+	x, err := simulate(s, c, p, o)
 	if err != nil {
 		return Result{}, err
 	}
-	result, err := x.result(o.Watch)
-	result.Of = f.workers.total
+	result, err := x.result()
+	result.Of = s.Workers()
 	return result, err
 }
 
-// result runs the simulation.
-func (x *simulation) result(w Watcher) (Result, error) {
-	x.watch = w
-	x.run()
+// simulate lays a simulation out and runs it.
+func simulate(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options) (*simulation, error) {
+	f := unfolded(s)
+	var shares *parts
+	if y := newSymmetry(s, c, p); y != nil && o.alike() {
+		within := y.within()
+		f = newFold(y, y.among(), within)
+		if x := y.guess(within, len(f.workers.places.first), o); x != nil {
+			return x, nil
+		}
+		shares = newParts(y, f, runtime.GOMAXPROCS(0), o)
+	}
+	x, err := newSimulation(s, c, p, f, o)
+	switch {
+	case err != nil:
+	case shares != nil:
+		x.runParts(shares)
+	default:
+		if o.alike() {
+			x.steady = newSteady(x)
+		}
+		x.run()
+	}
+	return x, err
+}
+
+// result says what a simulation that has run found.
+func (x *simulation) result() (Result, error) {
 	if x.finished < len(x.workers) {
 		if err := x.stranded(); err != nil {
 			return Result{}, err

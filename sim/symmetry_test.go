@@ -30,7 +30,7 @@ func TestSymmetryIsExact(t *testing.T) {
 				{Switches: 4, Links: 1, Oversubscription: rapid.SampledFrom([]float64{1, 2, 5}).Draw(t, "oversubscription")},
 			},
 		}
-		c, err := topo.NewCluster(machine, rapid.SampledFrom([]int{1, 2, 4, 5, 8, 12}).Draw(t, "nodes"), rapid.SampledFrom([]int{0, 0, 4, 5}).Draw(t, "gpus"), fabric)
+		c, err := topo.NewCluster(machine, rapid.SampledFrom([]int{1, 2, 4, 5, 8, 12, 40}).Draw(t, "nodes"), rapid.SampledFrom([]int{0, 0, 4, 5}).Draw(t, "gpus"), fabric)
 		require.NoError(t, err)
 		a := rapid.SampledFrom(model.Algorithms()).Draw(t, "algorithm")
 		task := schedule.Task{
@@ -51,6 +51,12 @@ func TestSymmetryIsExact(t *testing.T) {
 		require.Equal(t, all.Time, folded.Time)
 		require.Equal(t, total(c, all.Loads()), total(c, folded.Loads()))
 		require.GreaterOrEqual(t, all.Time, sim.Bound(s.Task(), c))
+		for _, o := range []sim.Options{sim.AnyGuess(sim.Options{}), sim.AnyParts(sim.Options{})} {
+			other, err := sim.RunWith(s, c, profile.ForGPU(90), o)
+			require.NoError(t, err)
+			require.Equal(t, all.Time, other.Time)
+			require.Equal(t, total(c, all.Loads()), total(c, other.Loads()))
+		}
 	})
 }
 

@@ -50,7 +50,8 @@ func RunTogether(calls []Call, c *topo.Cluster, p *profile.Profile, o Options) (
 		return Result{}, nil, err
 	}
 	x.order = newOrder(calls, x.calls, c.Ranks())
-	result, err := x.result(o.Watch)
+	x.run()
+	result, err := x.result()
 	if err != nil {
 		return Result{}, nil, err
 	}

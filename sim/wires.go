@@ -16,11 +16,14 @@ type wires struct {
 	cluster *topo.Cluster
 	profile *profile.Profile
 	fold    *fold
+	guess   *halves // or nil: the fold's split, if it is a guess
 	used    []usedLink
 	index   map[int]int32 // of a class of links, in used
+	slowest []units.Pace  // by connection, of all links on its way
 	routes  [][]crossing  // by connection, over used, without those that never hold anything up
 	all     [][]crossing  // with them
 	merged  []int32       // by used link: the simulation's that it is a part of
+	shared  bool          // there are halves, and a link above the leaves holds up some
 	outages []outage
 	detours []detour
 }
@@ -30,6 +33,8 @@ type usedLink struct {
 	pace   units.Pace
 	link   int   // of the cluster, the first that it stands for
 	size   int32 // links that it stands for
+	copies int32 // of them, those whose users are told: one machine's, if there are halves
+	place  int32 // its class
 	users  userSet
 	varies *spell // unless nil, its rate changes: it is neither left out nor made one with others
 }
@@ -39,7 +44,11 @@ type usedLink struct {
 type userSet struct{ count, sum uint64 }
 
 func newWires(c *topo.Cluster, p *profile.Profile, f *fold, connections int, faults []Fault) *wires {
-	return &wires{cluster: c, profile: p, fold: f, index: map[int]int32{}, routes: make([][]crossing, connections), outages: newOutages(c, faults)}
+	guess, _ := f.split.(*halves)
+	return &wires{
+		cluster: c, profile: p, fold: f, guess: guess, index: map[int]int32{}, slowest: make([]units.Pace, connections),
+		routes: make([][]crossing, connections), outages: newOutages(c, faults),
+	}
 }
 
 // lay finds the links of a connection of the schedule, the first of a class, and
@@ -70,10 +79,9 @@ func (w *wires) lay(class int32, c schedule.Connection, s workers, item units.By
 	if c.OutNET >= 0 {
 		hop = profile.HopNET
 	}
-	crossed := w.crossings(route)
+	crossed := w.crossings(class, route)
 	for at, r := range crossed {
-		weight := r.weight * int32(w.fold.connections.size(class))
-		crossed[at].weight = weight / w.used[r.link].size
+		crossed[at].weight = r.weight * int32(w.fold.split.copies(class)) / w.used[r.link].copies
 		users := &w.used[r.link].users
 		users.count += uint64(crossed[at].weight)
 		users.sum += scramble(uint64(class)<<32 | uint64(crossed[at].weight))
@@ -82,10 +90,15 @@ func (w *wires) lay(class int32, c schedule.Connection, s workers, item units.By
 	return hop, latency, stored
 }
 
-// crossings returns which links in use a route crosses, and how often.
-func (w *wires) crossings(route []int) []crossing {
+// crossings returns which links a connection of a class crosses on a route, and how
+// often, as far as the class is simulated with them.
+func (w *wires) crossings(class int32, route []int) []crossing {
 	crossed := make([]crossing, 0, len(route))
 	for _, link := range route {
+		w.slowest[class] = max(w.slowest[class], w.pace(link))
+		if !w.fold.split.hasLink(int(class), link) {
+			continue
+		}
 		i := w.use(link)
 		if at := slices.IndexFunc(crossed, func(r crossing) bool { return r.link == i }); at >= 0 {
 			crossed[at].weight++
@@ -145,25 +158,36 @@ func flowOf(c *topo.Cluster, from schedule.Worker) int {
 
 // use returns the place of a link of the cluster in used.
 func (w *wires) use(link int) int32 {
-	class, size := w.class(link)
+	class, size, copies, at := link, int32(1), int32(1), int32(0)
+	if links := &w.fold.links; links.place != nil {
+		place, local := w.cluster.Place(link)
+		class, at = w.class(link), links.place[place]
+		size = int32(links.size(int32(class)))
+		if copies = size; w.guess != nil {
+			copies = links.locals.count[links.local[local]]
+		}
+	}
 	i, known := w.index[class]
 	if !known {
 		i = int32(len(w.used))
 		w.index[class] = i
-		kind, rate := w.cluster.Link(link)
-		w.used = append(w.used, usedLink{pace: (rate * units.Rate(w.profile.Efficiency[kind])).Pace(), link: link, size: size})
+		w.used = append(w.used, usedLink{pace: w.pace(link), link: link, size: size, copies: copies, place: at})
 	}
 	return i
 }
 
-// class returns the number of a link's class, and how many links that has.
-func (w *wires) class(link int) (class int, size int32) {
+// class returns the number of a link's class.
+func (w *wires) class(link int) int {
 	if w.fold.links.place == nil {
-		return link, 1
+		return link
 	}
-	place, local := w.cluster.Place(link)
-	at := w.fold.links.at(place, local)
-	return int(at), int32(w.fold.links.size(at))
+	return int(w.fold.links.at(w.cluster.Place(link)))
+}
+
+// pace returns what a link takes a byte.
+func (w *wires) pace(link int) units.Pace {
+	kind, rate := w.cluster.Link(link)
+	return (rate * units.Rate(w.profile.Efficiency[kind])).Pace()
 }
 
 // keep keeps the whole routes, to tell later what crossed which link.
@@ -171,6 +195,17 @@ func (w *wires) keep() {
 	w.all = make([][]crossing, len(w.routes))
 	for id, route := range w.routes {
 		w.all[id] = slices.Clone(route)
+	}
+	h := w.guess
+	if h == nil {
+		return
+	}
+	for _, t := range h.trunks {
+		link, id := w.use(t.link), h.class[t.node]*h.perPlace+t.local
+		w.all[id] = append(w.all[id], crossing{link, 1})
+		users := &w.used[link].users
+		users.count++
+		users.sum += scramble(uint64(t.node)<<32 | uint64(id))
 	}
 }
 
@@ -201,10 +236,10 @@ func (w *wires) drop(x *simulation) {
 		pace     units.Pace
 	}
 	items := make([]item, len(w.routes))
-	for id, route := range w.routes {
+	for id := range w.routes {
 		n := &x.connections[id]
 		movers := x.ends[n.firstEnd : n.firstEnd+n.from]
-		if n.readers() {
+		if n.readers() || n.half && movers[0] == none {
 			movers = x.ends[n.firstEnd+n.from : n.firstEnd+n.from+n.to]
 		}
 		items[id] = item{math.MaxInt64, math.MaxUint64}
@@ -213,22 +248,28 @@ func (w *wires) drop(x *simulation) {
 			items[id].pace = min(items[id].pace, x.paces[mover])
 		}
 		if n.remote {
-			items[id] = item{1, 0} // it moves by itself
+			items[id].pace = 0 // it moves by itself
 		}
-		for _, r := range route {
+		for _, r := range w.all[id] {
 			least[r.link] = min(least[r.link], items[id].elements)
 		}
 	}
-	for id, route := range w.routes {
+	for id := range w.routes {
 		n := &x.connections[id]
-		for _, r := range route {
+		for _, r := range w.all[id] {
 			size := x.calls[0].size(least[r.link])
 			m, f := units.Time(w.used[r.link].users.count), w.used[r.link].pace.Of(x.moved(n, x.calls[0].task.Protocol.Wire(size))+1)
-			slowest[r.link] = min(slowest[r.link], items[id].pace.Of(size)*leastStreams/profile.Streams-1-m*(f+1)-6*m*(m-1))
+			alone := max(items[id].pace.Of(size)*leastStreams/profile.Streams-1, w.slowest[id].Of(x.moved(n, x.calls[0].task.Protocol.Wire(size))))
+			slowest[r.link] = min(slowest[r.link], alone-m*(f+1)-6*m*(m-1))
 		}
 	}
 	for id, route := range w.routes {
 		w.routes[id] = slices.DeleteFunc(route, func(r crossing) bool { return slowest[r.link] >= 0 })
+	}
+	if h := w.guess; h != nil {
+		for i, u := range w.used {
+			w.shared = w.shared || int(u.place) >= len(h.nodes) && slowest[i] < 0
+		}
 	}
 }
 
@@ -260,13 +301,4 @@ func (w *wires) merge(place func(connection int, first, count int32)) (links []l
 		place(id, first, int32(len(routes))-first)
 	}
 	return links, routes
-}
-
-// scramble spreads a number over 64 bits (Steele, Lea and Flood, "Fast
-// splittable pseudorandom number generators", 2014: the finaliser of SplitMix64).
-func scramble(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }

@@ -2,7 +2,10 @@
 package event
 
 import (
+	"cmp"
+	"math"
 	"math/bits"
+	"slices"
 
 	"tutti/model/units"
 )
@@ -49,30 +52,77 @@ func (q *Queue) Push(at units.Time, id int32) {
 	q.size++
 }
 
+// Next returns the instant of the first event, or the last instant that there is
+// if the queue is empty.
+func (q *Queue) Next() units.Time {
+	switch {
+	case q.Current():
+		return q.last
+	case q.filled == 0:
+		return math.MaxInt64
+	}
+	return q.earliest(bits.TrailingZeros64(q.filled))
+}
+
 // Pop removes and returns the first event. It panics if there is none.
 func (q *Queue) Pop() Event {
-	if q.current == len(q.buckets[0]) {
-		q.refill()
+	e, ok := q.PopUntil(math.MaxInt64)
+	if !ok {
+		panic("event: queue is empty")
 	}
-	e := q.buckets[0][q.current]
-	q.current++
-	q.size--
 	return e
 }
 
-// refill moves on to the earliest instant: the lowest bucket's events are dealt
-// out again, in order, by how they differ from it.
-func (q *Queue) refill() {
+// PopUntil removes and returns the first event, if there is one up to an instant.
+func (q *Queue) PopUntil(at units.Time) (e Event, ok bool) {
+	if !q.Current() && !q.refill(at) {
+		return Event{}, false
+	}
+	e = q.buckets[0][q.current]
+	q.current++
+	q.size--
+	return e, true
+}
+
+// Events appends all events to a list, in the order in which they would be
+// popped, and returns it.
+func (q *Queue) Events(to []Event) []Event {
+	from := len(to)
+	to = append(to, q.buckets[0][q.current:]...)
+	for _, bucket := range q.buckets[1:] {
+		to = append(to, bucket...)
+	}
+	slices.SortStableFunc(to[from:], func(a, b Event) int { return cmp.Compare(a.At, b.At) })
+	return to
+}
+
+// Delay has all events, and the last one popped, happen later.
+func (q *Queue) Delay(by units.Time) {
+	events := q.Events(nil)
+	for i := range q.buckets {
+		q.buckets[i] = q.buckets[i][:0]
+	}
+	q.current, q.filled, q.size = 0, 0, 0
+	q.last += by
+	for _, e := range events {
+		q.Push(e.At+by, e.ID)
+	}
+}
+
+// refill moves on to the earliest instant, unless that is after the given one: the
+// lowest bucket's events are dealt out again, in order, by how they differ from it.
+func (q *Queue) refill(until units.Time) bool {
 	if q.filled == 0 {
-		panic("event: queue is empty")
+		return false
 	}
-	q.buckets[0], q.current = q.buckets[0][:0], 0
 	b := bits.TrailingZeros64(q.filled)
-	bucket := q.buckets[b]
-	q.last = bucket[0].At
-	for _, e := range bucket {
-		q.last = min(q.last, e.At)
+	first := q.earliest(b)
+	if first > until {
+		return false
 	}
+	q.last = first
+	q.buckets[0], q.current = q.buckets[0][:0], 0
+	bucket := q.buckets[b]
 	for _, e := range bucket {
 		to := bits.Len64(uint64(e.At ^ q.last))
 		q.buckets[to] = append(q.buckets[to], e)
@@ -80,4 +130,14 @@ func (q *Queue) refill() {
 	}
 	q.buckets[b] = bucket[:0]
 	q.filled &^= 1 << b
+	return true
+}
+
+// earliest returns the first instant in a bucket.
+func (q *Queue) earliest(bucket int) units.Time {
+	first := q.buckets[bucket][0].At
+	for _, e := range q.buckets[bucket] {
+		first = min(first, e.At)
+	}
+	return first
 }

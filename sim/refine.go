@@ -1,0 +1,133 @@
+package sim
+
+import "slices"
+
+// within divides the workers and connections of a machine, and the links of any
+// place.
+func (y *symmetry) within() [3][]int32 {
+	_, perPlace := y.cluster.Places()
+	w, c, l := make([]digest, y.workers), make([]digest, y.connections), make([]digest, perPlace)
+	y.labelLinks(l)
+	for round := 0; ; round++ {
+		nw, nc, nl := slices.Clone(w), slices.Clone(c), slices.Clone(l)
+		for number, s := range y.shapes {
+			for i, worker := range s.workers {
+				d := sum(0)
+				for _, p := range worker.ports {
+					d.plus(digest(p.label).add(uint64(p.connection.at)).add(uint64(c[p.connection.local])))
+				}
+				nw[i] = nw[i].add(worker.label).add(uint64(d)).add(uint64(number))
+			}
+			crossed := make([]sum, perPlace)
+			for _, list := range [][]localConnection{s.connections, s.foreign} {
+				for _, n := range list {
+					user := digest(n.at).add(uint64(c[n.local]))
+					for _, link := range n.links {
+						if link.at == own {
+							crossed[link.local].plus(user)
+						}
+					}
+				}
+			}
+			for i, n := range s.connections {
+				d := sum(0)
+				for _, e := range n.ends {
+					d.plus(digest(e.label).add(uint64(e.worker.at)).add(uint64(w[e.worker.local])))
+				}
+				for _, link := range n.links {
+					d.plus(digest(1).add(uint64(link.at)).add(uint64(l[link.local])))
+				}
+				nc[i] = nc[i].add(n.label).add(uint64(d)).add(uint64(number))
+			}
+			for i := range nl {
+				nl[i] = nl[i].add(uint64(crossed[i])).add(uint64(number))
+			}
+		}
+		for i, d := range y.crossedAmong(c, perPlace) {
+			nl[i] = nl[i].add(uint64(d))
+		}
+		same := distinct(w) == distinct(nw) && distinct(c) == distinct(nc) && distinct(l) == distinct(nl)
+		w, c, l = nw, nc, nl
+		if same && round > 0 {
+			return [...][]int32{numbered(w), numbered(c), numbered(l)}
+		}
+	}
+}
+
+// labelLinks gives the links of places the labels to begin with.
+func (y *symmetry) labelLinks(l []digest) {
+	for _, s := range y.shapes {
+		for _, list := range [][]localConnection{s.connections, s.foreign} {
+			for _, n := range list {
+				for _, link := range n.links {
+					kind, rate := y.cluster.Link(y.link(s.node, link))
+					l[link.local] = digest(kind).add(uint64(rate))
+				}
+			}
+		}
+	}
+}
+
+// link returns the link that a ref means at a node.
+func (y *symmetry) link(node int, r ref) int {
+	return y.cluster.LinkAt(y.place(node, r), int(r.local))
+}
+
+// crossedAmong tells, for the links of groups of leaves, which connections of
+// which machines cross them.
+func (y *symmetry) crossedAmong(c []digest, perPlace int) []digest {
+	places, _ := y.cluster.Places()
+	nodes := y.cluster.Nodes
+	crossed := make([]sum, (places-nodes)*perPlace)
+	for node, number := range y.shape {
+		for _, n := range y.shapes[number].connections {
+			for _, link := range n.links {
+				if link.at == own {
+					continue
+				}
+				if place := int(y.neighbours[node][link.at]); place >= nodes {
+					crossed[(place-nodes)*perPlace+int(link.local)].plus(digest(node).add(uint64(c[n.local])))
+				}
+			}
+		}
+	}
+	all := make([]digest, perPlace)
+	for i, d := range crossed {
+		all[i%perPlace] = all[i%perPlace].add(uint64(d))
+	}
+	return all
+}
+
+// among divides the places.
+func (y *symmetry) among() []int32 {
+	places, _ := y.cluster.Places()
+	nodes := y.cluster.Nodes
+	d := make([]digest, places)
+	for node, s := range y.shape {
+		d[node] = digest(s)
+	}
+	for i := nodes; i < places; i++ {
+		d[i] = digest(1).add(1)
+	}
+	for before := distinct(d); ; {
+		next := slices.Clone(d)
+		groups := make([]sum, places-nodes)
+		for node, list := range y.neighbours {
+			for i, n := range list {
+				next[node] = next[node].add(uint64(d[n]))
+				if int(n) >= nodes {
+					groups[int(n)-nodes].plus(digest(i).add(uint64(d[node])))
+				}
+			}
+		}
+		for i, s := range groups {
+			next[nodes+i] = next[nodes+i].add(uint64(s))
+		}
+		d = next
+		now := distinct(d)
+		if now == before || now == places {
+			return numbered(d)
+		}
+		before = now
+	}
+}

@@ -1,0 +1,330 @@
+package sim
+
+import (
+	"slices"
+
+	"tutti/model/schedule"
+	"tutti/topo"
+)
+
+// shape is what machines look like from within that differ in their neighbours
+// alone.
+type shape struct {
+	node        int // an example
+	workers     []localWorker
+	connections []localConnection // its own
+	foreign     []localConnection // those that others number, with an end here
+	passages    []passage         // between machines
+}
+
+// ref names an entity of the example, -1, or of one of its neighbours.
+type ref struct{ at, local int32 }
+
+const own = -1
+
+type localWorker struct {
+	label uint64
+	ports []localPort
+}
+
+type localPort struct {
+	label      uint64
+	connection ref
+}
+
+type localConnection struct {
+	ref
+	label   uint64
+	ends    []localEnd
+	links   []ref
+	passage int // of the shape, if it leaves the machine, or else own
+}
+
+type localEnd struct {
+	label  uint64
+	worker ref
+}
+
+// maxShapes is how many shapes there may be: with more, little is alike.
+const maxShapes = 512
+
+// findShapes divides the machines by what they look like from within. It
+// returns false if there is too little in common.
+func (y *symmetry) findShapes() bool {
+	nodes := y.cluster.Nodes
+	kinds := make([]digest, nodes)
+	inParallel(nodes, func(node int) {
+		words, neighbours := y.schedule.Node(node)
+		d := digest(len(neighbours))
+		for _, word := range words {
+			d = d.add(uint64(word))
+		}
+		kinds[node] = d
+		for _, n := range neighbours {
+			y.neighbours[node] = append(y.neighbours[node], int32(n))
+		}
+	})
+	examples := map[digest]*shape{}
+	for node, kind := range kinds {
+		if examples[kind] == nil {
+			examples[kind] = &shape{node: node}
+			if len(examples) > maxShapes {
+				return false
+			}
+		}
+	}
+	for _, kind := range kinds {
+		if e := examples[kind]; e.workers == nil {
+			y.look(e)
+		}
+	}
+	if y.irregular {
+		return false
+	}
+	// Machines of a kind may be joined differently by the fabric.
+	joined := make([]digest, nodes)
+	inParallel(nodes, func(node int) {
+		joined[node] = kinds[node]
+		for _, p := range examples[kinds[node]].passages {
+			links := y.cross(node, p)
+			joined[node] = joined[node].add(uint64(len(links)))
+			for _, l := range links {
+				joined[node] = joined[node].add(uint64(l.at)<<32 | uint64(l.local))
+			}
+		}
+	})
+	number := map[digest]int32{}
+	for node, j := range joined {
+		at, known := number[j]
+		if !known {
+			at = int32(len(y.shapes))
+			number[j] = at
+			if at == maxShapes {
+				return false
+			}
+			y.shapes = append(y.shapes, y.joined(examples[kinds[node]], node))
+		}
+		y.shape[node] = at
+	}
+	return true
+}
+
+// look describes the example of a shape, without the links between machines.
+func (y *symmetry) look(e *shape) {
+	programs := map[int]program{}
+	of := func(worker int) program {
+		if _, known := programs[worker]; !known {
+			programs[worker] = y.program(worker)
+		}
+		return programs[worker]
+	}
+	describe := func(number int) localConnection {
+		c := y.schedule.Connection(number)
+		described := localConnection{ref: y.part(e.node, number, y.connections), passage: own}
+		d := digest(c.Kind).add(uint64(c.Storage)).add(uint64(c.Slots)).add(uint64(len(c.From)))
+		local := len(c.From) > 0
+		end := func(worker int, out bool) {
+			w := y.part(e.node, worker, y.workers)
+			local = local && w.at == own
+			described.ends = append(described.ends, localEnd{of(worker).port(number, out), w})
+		}
+		for _, w := range c.From {
+			end(w, true)
+		}
+		for _, w := range c.To {
+			end(w, false)
+		}
+		described.label = uint64(d)
+		if local {
+			for _, link := range routeOf(y.cluster, y.schedule, c) {
+				described.links = append(described.links, y.linkRef(e.node, link))
+			}
+		} else if len(c.From) > 0 {
+			if c.Kind != schedule.PointToPoint {
+				y.irregular = true // no two machines can be told apart by their neighbours
+			}
+			p := y.passage(e.node, c)
+			described.passage = slices.Index(e.passages, p)
+			if described.passage < 0 {
+				described.passage = len(e.passages)
+				e.passages = append(e.passages, p)
+			}
+		}
+		return described
+	}
+	seen := map[int]bool{}
+	for i := range y.connections {
+		e.connections = append(e.connections, describe(e.node*y.connections+y.schedule.Like(e.node, i)))
+	}
+	for i := range y.workers {
+		number := e.node*y.workers + y.schedule.Like(e.node, i)
+		p := of(number)
+		w := localWorker{label: uint64(p.label)}
+		for _, port := range p.ports {
+			c := y.part(e.node, port.connection, y.connections)
+			w.ports = append(w.ports, localPort{port.label, c})
+			if c.at != own && !seen[port.connection] {
+				seen[port.connection] = true
+				e.foreign = append(e.foreign, describe(port.connection))
+			}
+		}
+		e.workers = append(e.workers, w)
+	}
+}
+
+// ref names an entity of the given block size by its place as seen from a node.
+func (y *symmetry) ref(node, number, block int) ref {
+	return ref{y.neighbour(node, number/block), int32(number % block)}
+}
+
+// part names a worker or a connection by what it is like.
+func (y *symmetry) part(node, number, block int) ref {
+	r := y.ref(node, number, block)
+	r.local = int32(y.schedule.Like(number/block, int(r.local)))
+	return r
+}
+
+func (y *symmetry) neighbour(node, other int) int32 {
+	if node == other {
+		return own
+	}
+	at := slices.Index(y.neighbours[node], int32(other))
+	if at < 0 { // a group of leaves
+		at = len(y.neighbours[node])
+		y.neighbours[node] = append(y.neighbours[node], int32(other))
+	}
+	return int32(at)
+}
+
+func (y *symmetry) linkRef(node, link int) ref {
+	place, local := y.cluster.Place(link)
+	return ref{y.neighbour(node, place), int32(local)}
+}
+
+// passage is how a connection leaves a machine: from a rank, as seen from the
+// machine, by a port to another rank.
+type passage struct {
+	from, to ref
+	out, in  int
+	writer   ref // what it is like, which tells the flow
+}
+
+// passage returns how a connection of an example leaves its machine.
+func (y *symmetry) passage(node int, c schedule.Connection) passage {
+	rank := func(worker int) ref {
+		rank := y.schedule.Worker(worker).Rank
+		return y.ref(node, rank, y.perNode)
+	}
+	p := passage{from: rank(c.From[0]), to: rank(c.To[0]), out: c.OutNET, in: c.InNET}
+	if y.cluster.Fabric.Routing != topo.Adaptive {
+		p.writer = y.part(node, c.From[0], y.workers)
+	}
+	return p
+}
+
+// cross returns the links of a passage at a node.
+func (y *symmetry) cross(node int, p passage) (links []ref) {
+	flow := 0
+	if y.cluster.Fabric.Routing != topo.Adaptive {
+		at := y.place(node, p.writer)
+		flow = flowOf(y.cluster, y.schedule.Worker(at*y.workers+y.schedule.Like(at, int(p.writer.local))))
+	}
+	for _, link := range y.cluster.RouteFlow(y.number(node, p.from, y.perNode), y.number(node, p.to, y.perNode), p.out, p.in, flow) {
+		links = append(links, y.linkRef(node, link))
+	}
+	return links
+}
+
+// place returns where a link is that a ref means at a node.
+func (y *symmetry) place(node int, r ref) int {
+	if r.at != own {
+		node = int(y.neighbours[node][r.at])
+	}
+	return node
+}
+
+// number returns the entity that a ref of the example means at a node.
+func (y *symmetry) number(node int, r ref, block int) int {
+	return y.place(node, r)*block + int(r.local)
+}
+
+// joined returns the shape of a node, given that of its kind.
+func (y *symmetry) joined(e *shape, node int) *shape {
+	s := *e
+	s.node = node
+	s.connections, s.foreign = slices.Clone(e.connections), slices.Clone(e.foreign)
+	for _, list := range [][]localConnection{s.connections, s.foreign} {
+		for i := range list {
+			if list[i].passage != own {
+				list[i].links = y.cross(node, e.passages[list[i].passage])
+			}
+		}
+	}
+	return &s
+}
+
+// program is what a worker does, as far as it can be told from others.
+type program struct {
+	label digest
+	ports []programPort
+}
+
+type programPort struct {
+	connection int
+	out        bool
+	label      uint64
+}
+
+// port returns the label of the port that a connection is at.
+func (p program) port(connection int, out bool) uint64 {
+	for _, port := range p.ports {
+		if port.connection == connection && port.out == out {
+			return port.label
+		}
+	}
+	return 0
+}
+
+// program goes through the runs of a worker's steps.
+func (y *symmetry) program(number int) program {
+	w := y.schedule.Worker(number)
+	p := program{label: digest(w.Role).add(uint64(w.Share * (1 << 32))).add(uint64(w.Steps))}
+	if w.Steps == 0 {
+		return p
+	}
+	for _, c := range w.In {
+		p.ports = append(p.ports, programPort{c, false, 1})
+	}
+	for _, c := range w.Out {
+		p.ports = append(p.ports, programPort{c, true, 2})
+	}
+	repeats, _ := y.schedule.(schedule.Repeating)
+	for i := 0; i < w.Steps; {
+		period, until := 1, i+1
+		if repeats != nil {
+			period, until = repeats.Repeats(number, i)
+		}
+		for at := i; at < i+period; at++ {
+			s := y.schedule.Step(number, at)
+			flags := uint64(0)
+			if s.Input {
+				flags |= 1
+			}
+			if s.Output {
+				flags |= 2
+			}
+			p.label = p.label.add(flags).add(uint64(s.Total())).add(uint64(s.Recv.Len())<<32 | uint64(s.Send.Len())).add(uint64(until))
+			use := func(ports schedule.Ports, first int) {
+				for port := range ports.All() {
+					_, count := s.Range(port)
+					q := &p.ports[first+port]
+					q.label = uint64(digest(q.label).add(uint64(at)).add(uint64(until)).add(uint64(count)))
+				}
+			}
+			use(s.Recv, 0)
+			use(s.Send, len(w.In))
+		}
+		i = until
+	}
+	return p
+}

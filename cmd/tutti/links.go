@@ -36,12 +36,12 @@ func (f *linkFlags) register(c *cobra.Command) {
 
 // ask has a study keep what is wanted. Its errors are of usage, but for a figure
 // that cannot be written.
-func (f *linkFlags) ask(c *cobra.Command, s *sweep.Study, out *outputFlags) error {
+func (f *linkFlags) ask(c *cobra.Command, s *sweep.Study) error {
 	if f.links != "" {
 		if _, err := f.most(); err != nil {
 			return usage(err)
 		}
-		if err := errors.Join(exclusive(c, "links", "with", "x", "shard"), out.drop(c, "links")); err != nil {
+		if err := exclusive(c, "links", "with", "shard"); err != nil {
 			return usage(err)
 		}
 		s.Links = traffic.Links
@@ -50,12 +50,7 @@ func (f *linkFlags) ask(c *cobra.Command, s *sweep.Study, out *outputFlags) erro
 		}
 	}
 	if s.Map = f.heatMap != ""; s.Map {
-		if err := checkFigure("heatmap", f.heatMap); err != nil {
-			return err
-		}
-	}
-	if s.Map && !c.Flags().Changed("plot") {
-		out.plot = noPlot
+		return checkFigure("heatmap", f.heatMap)
 	}
 	return nil
 }

@@ -87,6 +87,9 @@ func usual(c model.Collective) (list []model.Algorithm) {
 }
 
 func (f *simFlags) run(c *cobra.Command) error {
+	if err := f.settle(c); err != nil {
+		return usage(err)
+	}
 	if err := f.check(c); err != nil {
 		return err
 	}
@@ -98,10 +101,10 @@ func (f *simFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if study.Beside, err = f.beside(c, study.Datatype, &f.outputFlags); err != nil {
+	if study.Beside, err = f.beside(c, study.Datatype); err != nil {
 		return err
 	}
-	if err := f.ask(c, &study, &f.outputFlags); err != nil {
+	if err := f.ask(c, &study); err != nil {
 		return err
 	}
 	all, notes, err := study.Jobs()
@@ -135,6 +138,25 @@ func (f *simFlags) run(c *cobra.Command) error {
 		sweep.Number(done, places, all)
 	}
 	return errors.Join(f.show(c, done, failed == nil), failed)
+}
+
+// settle leaves the figure out where something is asked for that has none, or one
+// of its own.
+func (f *simFlags) settle(c *cobra.Command) error {
+	own := ""
+	switch {
+	case f.links != "":
+		own = "links"
+	case len(f.with) > 0:
+		own = "with"
+	}
+	if own != "" && c.Flags().Changed("plot") && f.plot != noPlot {
+		return exclusive(c, own, "plot")
+	}
+	if own != "" || f.heatMap != "" && !c.Flags().Changed("plot") {
+		f.plot = noPlot
+	}
+	return nil
 }
 
 // show writes what is done in the form that was asked for.
@@ -267,15 +289,6 @@ func (f *outputFlags) check(c *cobra.Command) error {
 		return nil
 	}
 	return checkFigure("plot", f.plot)
-}
-
-// drop leaves the figure out, as a flag asks for what has none.
-func (f *outputFlags) drop(c *cobra.Command, flag string) error {
-	if f.plot == noPlot || !c.Flags().Changed("plot") {
-		f.plot = noPlot
-		return nil
-	}
-	return exclusive(c, flag, "plot")
 }
 
 // checkFigure makes sure that the figure that a flag names can be written.

@@ -26,10 +26,10 @@ func (f *togetherFlags) register(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.with, "with", nil, "a call beside it on the same fabric, as in coll=alltoall,bytes=64M,start=100us; also algo, proto, channels, root, and after=N for one that follows call N on each rank: 0 is the call of the other flags, 1 the first --with")
 }
 
-// beside reads the flags. What they ask for has no figure. Its errors are of usage.
-func (f *togetherFlags) beside(c *cobra.Command, datatype model.Datatype, out *outputFlags) (list []sweep.Beside, err error) {
+// beside reads the flags. Its errors are of usage.
+func (f *togetherFlags) beside(c *cobra.Command, datatype model.Datatype) (list []sweep.Beside, err error) {
 	if len(f.with) > 0 {
-		if err := errors.Join(exclusive(c, "with", "x", "shard"), out.drop(c, "with")); err != nil {
+		if err := exclusive(c, "with", "shard"); err != nil {
 			return nil, usage(err)
 		}
 	}

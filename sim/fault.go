@@ -72,6 +72,9 @@ func (w *wires) fault(faults []Fault) ([]change, error) {
 	}
 	for k, f := range faults {
 		if !found[k] && !w.between(f) {
+			if len(w.used) == 0 {
+				return nil, fmt.Errorf("fault on %q: no link is in use: want two ranks at least", f.Link)
+			}
 			return nil, fmt.Errorf("fault on %q: no link in use has that in its name, as %q has", f.Link, w.cluster.LinkName(w.used[0].link))
 		}
 	}

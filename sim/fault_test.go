@@ -106,6 +106,9 @@ func TestFailedLinks(t *testing.T) {
 	assert.ErrorContains(t, err, `no other cable leads there`)
 	_, err = sim.RunWith(w.s, w.cluster, profile.ForGPU(90), sim.Options{Faults: []sim.Fault{{Link: "node 7", Rate: 1}}})
 	assert.ErrorContains(t, err, `fault on "node 7": no link in use has that in its name`)
+	alone := newWorld(t, "dgx-h100", 1, 1).troubled(t, model.Ring, 1024)
+	_, err = sim.RunWith(alone.s, alone.cluster, profile.ForGPU(90), sim.Options{Faults: []sim.Fault{{Link: "node 0"}}})
+	assert.EqualError(t, err, `fault on "node 0": no link is in use: want two ranks at least`)
 }
 
 // Under ECMP, flows leave a cable that fails for the others, whenever it does, with

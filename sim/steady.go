@@ -40,7 +40,7 @@ func newSteady(x *simulation) *steady {
 func (s *steady) look(x *simulation) {
 	w := &x.workers[s.worker]
 	switch {
-	case w.state == finished || x.ports[w.ports].slot > 0:
+	case w.state == finished || int(w.ports) == len(x.ports) || x.ports[w.ports].slot > 0: // a lone rank has no ports
 	case s.compared == s.most || w.until != s.until:
 		if s.most, s.compared = max(1, 2*s.most), 0; w.until != s.until {
 			s.most, s.until = 1, w.until

@@ -175,14 +175,18 @@ func Need(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options) u
 		f = findFold(s, c, p)
 	}
 	const perWorker, perConnection, perSlot, perCrossing = 160, 180, 40, 60 // bytes, with what stands beside each
+	const garbage = 1.75                                                    // until it is collected
 	count := f.connections.count()
-	slots, crossings := 0, 0
-	const samples = 512
-	for i := range min(count, samples) {
-		n := s.Connection(f.connections.first(i * max(1, count/samples)))
+	samples, slots, crossings := min(count, 512), 0, 0
+	for i := range samples {
+		at := i
+		if samples < count { // anywhere, as what a period has would be like each other
+			at = int(scramble(uint64(i)) % uint64(count))
+		}
+		n := s.Connection(f.connections.first(at))
 		slots += n.Slots
 		crossings += 2 * (len(n.From) + len(n.To))
 	}
-	each := perConnection + (perSlot*slots+perCrossing*crossings)/max(1, min(count, samples))
-	return units.Bytes(f.workers.count()*perWorker + count*each)
+	each := perConnection + float64(perSlot*slots+perCrossing*crossings)/float64(max(1, samples))
+	return units.Bytes((float64(f.workers.count()*perWorker) + float64(float64(count)*each)) * garbage)
 }

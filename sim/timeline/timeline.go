@@ -16,7 +16,7 @@ import (
 
 // StepBytes is about how much memory a timeline takes for each step that it
 // records, until it is written.
-const StepBytes = 300
+const StepBytes = 400
 
 // Timeline is a [sim.Watcher] that keeps everything.
 type Timeline struct {

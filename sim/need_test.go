@@ -34,7 +34,7 @@ func TestNeed(t *testing.T) {
 		runtime.KeepAlive(r)
 		need := sim.Need(s, w.cluster, profile.ForGPU(90), sim.Options{NoSymmetry: true})
 		kept := float64(after.HeapAlloc - before.HeapAlloc)
-		assert.Greater(t, float64(need), kept, a.String())
+		assert.Greater(t, float64(need), .7*kept, a.String())
 		assert.Less(t, float64(need), 4*kept, a.String())
 	}
 }

@@ -170,19 +170,18 @@ func (x *simulation) runParts(p *parts) {
 		cores[i] = &core
 	}
 	limits, turn := make([]units.Time, p.count), make([]chan bool, p.count)
-	var done sync.WaitGroup
-	done.Add(p.count)
+	var others sync.WaitGroup
 	for i, core := range cores {
+		core.beginAll()
 		turn[i] = make(chan bool)
 		go func() {
-			core.beginAll()
-			for done.Done(); <-turn[i]; done.Done() {
+			for range turn[i] {
 				core.proceed(limits[i])
+				others.Done()
 			}
 		}()
 	}
-	for {
-		done.Wait()
+	for first, ready := make([]units.Time, p.count), []int(nil); ; others.Wait() {
 		for _, core := range cores {
 			for _, n := range core.share.out {
 				cores[p.home[n.half]].receive(n)
@@ -190,7 +189,6 @@ func (x *simulation) runParts(p *parts) {
 			core.share.out, core.told = core.share.out[:0], never
 		}
 		next := never
-		first := make([]units.Time, p.count)
 		for i, core := range cores {
 			core.work()
 			core.settle()
@@ -200,17 +198,27 @@ func (x *simulation) runParts(p *parts) {
 		if next == never {
 			break
 		}
-		for i := range limits {
+		ready = ready[:0]
+		for i, core := range cores {
 			limits[i] = never
 			for j, at := range first {
 				if j != i {
 					limits[i] = min(limits[i], at)
 				}
 			}
+			if core.queue.Next() <= min(limits[i], core.told) {
+				ready = append(ready, i)
+			}
 		}
-		done.Add(p.count)
-		for _, t := range turn {
-			t <- true
+		for at, i := range ready {
+			if at == 0 {
+				continue // this core does it
+			}
+			others.Add(1)
+			turn[i] <- true
+		}
+		if len(ready) > 0 {
+			cores[ready[0]].proceed(limits[ready[0]])
 		}
 	}
 	for i, core := range cores {

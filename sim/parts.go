@@ -24,10 +24,11 @@ type parts struct {
 	*fold
 	cluster *topo.Cluster
 	count   int
-	part    []int32 // by class of places
-	others  []int32 // by item
-	home    []int32 // by item: the part
-	after   []int32 // of those that come after: the other half
+	part    []int32       // by class of places
+	others  []int32       // by item
+	home    []int32       // by item: the part
+	after   []int32       // readers' halves, which come after: the connections, as which the writers' count
+	sides   map[int][]int // by half: the links of its end
 }
 
 // leastPart is how many classes of machines a core needs to be worth it, and
@@ -37,46 +38,38 @@ const (
 	mostHalves = 1. / 16
 )
 
-// newParts shares out a fold, or returns nil if that is not worth it or not
-// possible.
+// newParts shares out a fold, or returns nil if that is not worth it.
 func newParts(y *symmetry, f *fold, cores int, o Options) *parts {
 	nodes := len(f.workers.places.first)
 	count, most := min(cores, nodes/leastPart), int(float64(nodes)*mostHalves)
 	if o.anyParts {
 		count, most = min(3, nodes), math.MaxInt
 	}
-	p := &parts{fold: f, cluster: y.cluster, count: count, part: slices.Repeat([]int32{none}, len(f.links.places.first))}
+	p := &parts{fold: f, cluster: y.cluster, count: count, part: make([]int32, nodes), sides: map[int][]int{}}
 	if p.count < 2 {
 		return nil
 	}
 	for i := range nodes {
 		p.part[i] = int32(i * p.count / nodes)
 	}
-	for node, list := range y.neighbours {
-		for _, n := range list {
-			if at := &p.part[f.links.place[n]]; *at == none {
-				*at = p.part[f.links.place[node]]
-			} else if int(n) >= y.cluster.Nodes && *at != p.part[f.links.place[node]] {
-				return nil // two parts share a group of leaves
-			}
-		}
-	}
-	p.others, p.home = slices.Repeat([]int32{none}, f.connections.count()), make([]int32, f.connections.count())
-	var homes []int32
-	for i := range p.others {
-		p.home[i] = p.part[i/len(f.connections.locals.first)]
+	p.others = slices.Repeat([]int32{none}, f.connections.count())
+	p.home = make([]int32, len(p.others))
+	for i := range f.connections.count() {
 		c := y.schedule.Connection(f.connections.first(i))
-		if len(c.From) == 0 || p.at(c.From[0]) == p.at(c.To[0]) {
+		if len(c.From) == 0 {
+			continue
+		}
+		to := p.at(c.To[0])
+		if p.home[i] = p.at(c.From[0]); p.home[i] == to {
 			continue
 		}
 		if c.Kind != schedule.PointToPoint || len(p.after) == most {
 			return nil
 		}
-		p.others[i] = int32(len(p.others) + len(p.after))
-		p.after = append(p.after, int32(i))
-		homes = append(homes, p.at(c.From[0])+p.at(c.To[0])-p.home[i])
+		p.others[i] = int32(len(p.others))
+		p.sides[i], p.sides[len(p.others)] = ends(y.cluster, routeOf(y.cluster, y.schedule, c))
+		p.others, p.home, p.after = append(p.others, int32(i)), append(p.home, to), append(p.after, int32(i))
 	}
-	p.others, p.home = append(p.others, p.after...), append(p.home, homes...)
 	f.split = p
 	return p
 }
@@ -112,8 +105,33 @@ func (p *parts) hasWorker(item, worker int) bool {
 }
 
 func (p *parts) hasLink(item, link int) bool {
-	place, _ := p.cluster.Place(link)
-	return p.others[item] == none || p.home[item] == p.part[p.links.place[place]]
+	return p.others[item] == none || slices.Contains(p.sides[item], link)
+}
+
+// ends divides a route between machines: the links up to the top of the fabric,
+// and those from there.
+func ends(c *topo.Cluster, route []int) (up, down []int) {
+	node, _ := c.Place(route[0])
+	far, _ := c.Place(route[len(route)-1])
+	first := slices.IndexFunc(route, func(link int) bool { place, _ := c.Place(link); return place != node })
+	last := slices.IndexFunc(route, func(link int) bool { place, _ := c.Place(link); return place == far })
+	top := first + (last-first)/2
+	return route[:top], route[top:]
+}
+
+// apart tells whether no link is shared by items of different parts.
+func (p *parts) apart(w *wires) bool {
+	homes := slices.Repeat([]int32{none}, len(w.used))
+	for item, route := range w.all {
+		for _, r := range route {
+			if home := &homes[r.link]; *home == none {
+				*home = p.home[item]
+			} else if *home != p.home[item] {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // share is what one core does.
@@ -137,7 +155,7 @@ func (x *simulation) hear(n int) {
 	x.learn(x.share.heard[n])
 }
 
-// runParts runs a simulation on several cores.
+// runParts runs a simulation on several cores, turn by turn.
 func (x *simulation) runParts(p *parts) {
 	cores := make([]*simulation, p.count)
 	for i := range cores {
@@ -152,19 +170,18 @@ func (x *simulation) runParts(p *parts) {
 		cores[i] = &core
 	}
 	limits, turn := make([]units.Time, p.count), make([]chan bool, p.count)
-	var done sync.WaitGroup
-	done.Add(p.count)
+	var others sync.WaitGroup
 	for i, core := range cores {
+		core.beginAll()
 		turn[i] = make(chan bool)
 		go func() {
-			core.beginAll()
-			for done.Done(); <-turn[i]; done.Done() {
+			for range turn[i] {
 				core.proceed(limits[i])
+				others.Done()
 			}
 		}()
 	}
-	for {
-		done.Wait()
+	for first, ready := make([]units.Time, p.count), []int(nil); ; others.Wait() {
 		for _, core := range cores {
 			for _, n := range core.share.out {
 				cores[p.home[n.half]].receive(n)
@@ -172,27 +189,36 @@ func (x *simulation) runParts(p *parts) {
 			core.share.out, core.told = core.share.out[:0], never
 		}
 		next := never
-		first := make([]units.Time, p.count)
 		for i, core := range cores {
 			core.work()
 			core.settle()
 			first[i] = min(core.told, core.earliest())
-			next = min(next, core.queue.Next())
+			next = min(next, first[i], core.queue.Next())
 		}
 		if next == never {
 			break
 		}
-		for i := range limits {
+		ready = ready[:0]
+		for i, core := range cores {
 			limits[i] = never
 			for j, at := range first {
 				if j != i {
 					limits[i] = min(limits[i], at)
 				}
 			}
+			if core.queue.Next() <= min(limits[i], core.told) {
+				ready = append(ready, i)
+			}
 		}
-		done.Add(p.count)
-		for _, t := range turn {
-			t <- true
+		for at, i := range ready {
+			if at == 0 {
+				continue // this core does it
+			}
+			others.Add(1)
+			turn[i] <- true
+		}
+		if len(ready) > 0 {
+			cores[ready[0]].proceed(limits[ready[0]])
 		}
 	}
 	for i, core := range cores {
@@ -243,9 +269,14 @@ func (x *simulation) earliest() units.Time {
 func (x *simulation) ending(id int32, next units.Time) units.Time {
 	switch w := &x.workers[id]; w.state {
 	case finished:
-		return never / 2
+		return never / 2 // so that a latency can be added
 	case running, ending:
-		return max(next, w.ready)
+		at := max(next, w.ready)
+		o := &x.operations[w.operation]
+		for _, u := range x.uses[o.first:o.end] {
+			at = max(at, x.leaving(&x.connections[x.ports[w.ports+u.port].connection], id))
+		}
+		return at
 	default:
 		o := &x.operations[w.operation]
 		return next + o.overhead + o.copy
@@ -258,7 +289,8 @@ func (x *simulation) leaving(n *connection, owner int32) (at units.Time) {
 		l := &x.links[r.link]
 		for i := range l.count {
 			if f := &x.flows[l.first+l.wrap(l.head+i)]; f.owner == owner {
-				at = max(at, l.asOf+(f.end-l.clock)*units.Time(f.weight)-units.Time(l.rest))
+				served := (x.now - l.asOf + units.Time(l.rest)) / units.Time(l.load)
+				at = max(at, x.now+(f.end-l.clock-served-1)*units.Time(f.weight))
 			}
 		}
 	}

@@ -18,7 +18,9 @@
 // the same result in whatever order they go on (Kahn, 1974). Links that can hold
 // nothing up are left out, those that are always crossed together are one, and
 // workers, connections and links that nothing tells apart are simulated once
-// (symmetry.go); none of this changes a time by a picosecond.
+// (symmetry.go), or those that a guess finds to do the same (guess.go). What
+// repeats itself is skipped (steady.go), and many machines are shared out among the
+// cores (parts.go). None of this changes a time by a picosecond.
 //
 // Assumptions: a transfer is held up by its slowest link, and takes an even
 // share of every link it crosses; switches have no limit but their ports'; an
@@ -123,6 +125,10 @@ func simulate(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Option
 		shares = newParts(y, f, runtime.GOMAXPROCS(0), o)
 	}
 	x, err := newSimulation(s, c, p, f, o)
+	if err == nil && shares != nil && !shares.apart(x.wires) {
+		f.split, shares = whole{f}, nil
+		x, err = newSimulation(s, c, p, f, o)
+	}
 	switch {
 	case err != nil:
 	case shares != nil:

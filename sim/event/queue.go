@@ -75,7 +75,7 @@ func (q *Queue) Pop() Event {
 
 // PopUntil removes and returns the first event, if there is one up to an instant.
 func (q *Queue) PopUntil(at units.Time) (e Event, ok bool) {
-	if !q.Current() && !q.refill(at) {
+	if q.Current() && q.last > at || !q.Current() && !q.refill(at) {
 		return Event{}, false
 	}
 	e = q.buckets[0][q.current]

@@ -21,7 +21,17 @@ func TestOrder(t *testing.T) {
 		now := units.Time(0)
 		delay := rapid.OneOf(rapid.Int64Range(0, 3), rapid.Int64Range(0, 1<<50))
 		for id := range int32(rapid.IntRange(0, 200).Draw(t, "operations")) {
-			if len(list) > 0 && rapid.Bool().Draw(t, "pop") {
+			if by := units.Time(rapid.SampledFrom([]int64{0, 0, 0, 1 << 20}).Draw(t, "all later")); by > 0 {
+				q.Delay(by)
+				now += by
+				for i := range list {
+					list[i].At += by
+				}
+			}
+			if require.Equal(t, list, q.Events(list[:0:0])); len(list) > 0 && rapid.Bool().Draw(t, "pop") {
+				require.Equal(t, list[0].At, q.Next())
+				_, ok := q.PopUntil(list[0].At - 1)
+				require.False(t, ok)
 				e := q.Pop()
 				require.Equal(t, list[0], e)
 				now, list = e.At, list[1:]

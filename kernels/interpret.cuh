@@ -174,7 +174,7 @@ template <class T, class Op, class Line> DEVICE void interpretLines(const Progra
         u64 w[Line::perLane];
         if (from.taken) {
           Pack v; // lanes that lost patience vote on, so that a warp stays together
-          do v = getPack(from.at + place);
+          do Line::meet(), v = getPack(from.at + place);
           while (!inAllLanes(Line::sealed(v, lane, from.epoch(call)) || !patience.more()));
           Line::open(v, w);
         } else {
@@ -190,6 +190,7 @@ template <class T, class Op, class Line> DEVICE void interpretLines(const Progra
       ROLLED for (u32 t = 0; t < move.targets; t++) {
         const Lines &to = move.target[t];
         if (to.taken) {
+          Line::meet();
           putPack(to.at + place, Line::seal(w, to.epoch(call)));
         } else {
           UNROLLED for (int j = 0; j < Line::perLane; j++)

@@ -6,8 +6,8 @@ import (
 	"tutti/model"
 )
 
-// Algorithm is one of the hot kernels for AllReduce: the all-pairs schedules,
-// specialised for a range of sizes.
+// Algorithm is one of the ways of the hot kernels: the all-pairs schedules,
+// specialised for a range of sizes. The first seven are those of AllReduce.
 type Algorithm int
 
 // The algorithms, from the lowest latency to the highest bandwidth.
@@ -19,25 +19,22 @@ const (
 	TwoShotPush                   // the same in whole packs, flags apart
 	TwoShotPull                   // owners load what they reduce from the peers' inputs
 	Hybrid                        // copy engines scatter and gather, kernels reduce
+	OneShotPush                   // every rank sends each its share, in whole packs, flags apart
+	OneShotCopy                   // copy engines do; kernels reduce
 )
 
-var algorithmNames = []string{"oneshot_ll", "oneshot_ll128", "twoshot_ll", "twoshot_ll128", "twoshot_push", "twoshot_pull", "hybrid"}
+var algorithmNames = []string{"oneshot_ll", "oneshot_ll128", "twoshot_ll", "twoshot_ll128", "twoshot_push", "twoshot_pull", "hybrid", "oneshot_push", "oneshot_copy"}
 
-// String returns the kernel's name.
+// String returns the name: for AllReduce, that of the kernel.
 func (a Algorithm) String() string { return algorithmNames[a] }
-
-// Algorithms lists all of them.
-func Algorithms() []Algorithm {
-	return []Algorithm{OneShotLL, OneShotLL128, TwoShotLL, TwoShotLL128, TwoShotPush, TwoShotPull, Hybrid}
-}
 
 // Launch is how an algorithm is run.
 type Launch struct {
 	Algorithm Algorithm
 	// Blocks and Threads are those of each rank's kernel.
 	Blocks, Threads int
-	// Rounds is how often a block of TwoShotPush alternates between its phases,
-	// and how many pieces Hybrid cuts a chunk into.
+	// Rounds is how often a block that pushes alternates between its phases, and
+	// how many pieces copy engines move a chunk in, where kernels reduce it.
 	Rounds int
 }
 
@@ -73,10 +70,12 @@ type shape struct {
 
 // Shots returns the algorithm's schedule: one shot or two.
 func (a Algorithm) Shots() model.Algorithm {
-	if a == OneShotLL || a == OneShotLL128 {
+	switch a {
+	case OneShotLL, OneShotLL128, OneShotPush, OneShotCopy:
 		return model.OneShot
+	default:
+		return model.TwoShot
 	}
-	return model.TwoShot
 }
 
 // wordsPerLine is how many words of 8 bytes a line carries.
@@ -85,6 +84,9 @@ var wordsPerLine = map[model.Protocol]uint64{model.LL: 32, model.LL128: 60}
 // fit cuts bytes up for a launch. The error says why the launch does not suit.
 func (l layout) fit(launch Launch, bytes uint64, ranks int) (shape, error) {
 	a := launch.Algorithm
+	if a > Hybrid {
+		return shape{}, fmt.Errorf("%v does no %v", a, model.AllReduce)
+	}
 	s := shape{bytesPerUnit: packBytes, inbox: l.scratch, capacity: l.scratchPacks, sendsToOwners: true}
 	limit := maxBlocks
 	switch a.Protocol() {
@@ -134,7 +136,7 @@ func (l layout) fit(launch Launch, bytes uint64, ranks int) (shape, error) {
 
 // maxThreads is the launch bound in kernels/allreduce.cu.
 func (a Algorithm) maxThreads() int {
-	if a == TwoShotPush || a == TwoShotPull {
+	if a == TwoShotPush || a == TwoShotPull || a == OneShotPush {
 		return 1024
 	}
 	return 512

@@ -5,6 +5,7 @@ import (
 
 	"tutti/backend/cuda/driver"
 	"tutti/model"
+	"tutti/model/schedule"
 )
 
 // Call is an AllReduce of all ranks.
@@ -57,11 +58,7 @@ func (c *Comm) allReduce(call Call, launch Launch, streams []*driver.Stream, wit
 		if i == without {
 			continue
 		}
-		a := c.args(call, i)
-		a.bytes -= s.tail
-		a.inbox, a.capacity = s.inbox, s.capacity
-		a.units, a.chunk, a.extra, a.stripe = s.units, s.chunk, s.extra, s.stripe
-		a.rounds = uint32(max(launch.Rounds, 1))
+		a := c.allReduceArgs(call, launch, s, i)
 		if err := streams[i].LaunchOverlapped(modules[i].kernels[launch.Algorithm.String()], s.blocks, launch.Threads, a.pointer()); err != nil {
 			return fmt.Errorf("rank %d of %d on GPU %d: %w", i, len(c.ranks), r.gpu.Index, err)
 		}
@@ -69,15 +66,32 @@ func (c *Comm) allReduce(call Call, launch Launch, streams []*driver.Stream, wit
 	if s.tail == 0 {
 		return nil
 	}
-	return c.allReduce(call.tail(int64(s.tail)), Launch{Algorithm: OneShotLL, Blocks: 1, Threads: 32}, streams, without)
+	return c.allReduce(call.tail(int64(s.tail)), tailLaunch, streams, without)
 }
 
-// fits says why a launch does not suit so many bytes.
-func (c *Comm) fits(launch Launch, bytes uint64) error {
-	if launch.Algorithm == Hybrid {
-		return c.fitsHybrid(launch, bytes/packBytes)
+// tailLaunch is for the bytes behind the last whole pack.
+var tailLaunch = Launch{Algorithm: OneShotLL, Blocks: 1, Threads: 32}
+
+// allReduceArgs returns the parameters of a rank's kernel.
+func (c *Comm) allReduceArgs(call Call, launch Launch, s shape, rank int) *args {
+	a := c.args(call, rank)
+	a.bytes -= s.tail
+	a.inbox, a.capacity = s.inbox, s.capacity
+	a.units, a.chunk, a.extra, a.stripe = s.units, s.chunk, s.extra, s.stripe
+	a.rounds = uint32(max(launch.Rounds, 1))
+	return a
+}
+
+// fits says why a launch does not suit a call.
+func (c *Comm) fits(launch Launch, t schedule.Task) (err error) {
+	switch bytes := uint64(t.Bytes()); {
+	case t.Collective != model.AllReduce:
+		_, err = c.layout.fitCollective(launch, t)
+	case launch.Algorithm == Hybrid:
+		err = c.fitsHybrid(launch, bytes/packBytes)
+	default:
+		_, err = c.layout.fit(launch, bytes, len(c.ranks))
 	}
-	_, err := c.layout.fit(launch, bytes, len(c.ranks))
 	return err
 }
 

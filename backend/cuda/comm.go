@@ -98,7 +98,7 @@ func New(gpus []*driver.GPU, options Options) (*Comm, error) {
 		return nil, errors.Join(err, c.Close())
 	}
 	for i, r := range c.ranks {
-		if r.common, err = c.loadModule(ptx, i, commonKernels); err != nil {
+		if r.common, err = c.loadModule(ptx, i, append(kernelNames(deliverKernels), commonKernels...)); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
 	}
@@ -207,9 +207,11 @@ func (c *Comm) load(d model.Datatype, op model.Redop) ([]*loaded, error) {
 	if err != nil {
 		return nil, err
 	}
+	reducing := append(algorithmNames[:Hybrid:Hybrid], combineKernel, interpreterKernels[model.Simple], interpreterKernels[model.LL], interpreterKernels[model.LL128])
+	reducing = append(reducing, kernelNames(collectKernels)...)
 	modules := make([]*loaded, len(c.ranks))
 	for i := range c.ranks {
-		if modules[i], err = c.loadModule(ptx, i, append(algorithmNames[:Hybrid:Hybrid], combineKernel, interpreterKernels[model.Simple], interpreterKernels[model.LL], interpreterKernels[model.LL128])); err != nil {
+		if modules[i], err = c.loadModule(ptx, i, reducing); err != nil {
 			return nil, err
 		}
 	}

@@ -165,7 +165,7 @@ func emulate(t *testing.T, s schedule.Schedule) {
 		for progress := true; progress; {
 			progress = false
 			for w := range all {
-				for next[w] < len(all[w]) && emulator(space).try(task, &all[w][next[w]], call) {
+				for next[w] < len(all[w]) && flat(space).try(task, &all[w][next[w]], call) {
 					next[w]++
 					progress = true
 				}
@@ -180,21 +180,21 @@ func emulate(t *testing.T, s schedule.Schedule) {
 	assert.Zero(t, wrong)
 }
 
-// emulator is the memory of all GPUs.
-type emulator []byte
+// flat is the memory of all GPUs.
+type flat []byte
 
-func (e emulator) float(at driver.Pointer) float64 {
+func (e flat) float(at driver.Pointer) float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64(e[at:]))
 }
 
-func (e emulator) set(at driver.Pointer, v float64) {
+func (e flat) set(at driver.Pointer, v float64) {
 	binary.LittleEndian.PutUint64(e[at:], math.Float64bits(v))
 }
 
-func (e emulator) counter(at driver.Pointer) *uint32 { return (*uint32)(unsafe.Pointer(&e[at])) }
+func (e flat) counter(at driver.Pointer) *uint32 { return (*uint32)(unsafe.Pointer(&e[at])) }
 
 // try carries out a move as the kernel of the protocol does, unless it must wait.
-func (e emulator) try(task schedule.Task, t *transfer, call uint32) bool {
+func (e flat) try(task schedule.Task, t *transfer, call uint32) bool {
 	average := 1.0
 	if task.Redop == model.Avg && task.Collective.Reduces() {
 		average = float64(task.Ranks)
@@ -229,7 +229,7 @@ func (e emulator) try(task schedule.Task, t *transfer, call uint32) bool {
 
 // tryLines is try over LL and LL128: of a line's 512 bytes, the last four are its
 // flag here, and its words come first.
-func (e emulator) tryLines(m *lineMove, call uint32, words int64, average float64) bool {
+func (e flat) tryLines(m *lineMove, call uint32, words int64, average float64) bool {
 	lines := (int64(m.bytes) + 8*words - 1) / (8 * words)
 	flag := func(l line, i int64) *uint32 { return e.counter(l.at + driver.Pointer((i+1)*lineBytes-4)) }
 	place := func(l line, word int64) driver.Pointer {

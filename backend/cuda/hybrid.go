@@ -134,6 +134,8 @@ type hybrid struct {
 	launch  Launch
 	modules []*loaded
 	packs   uint64
+	// scatters says that nothing is gathered: ReduceScatter.
+	scatters bool
 }
 
 // piece returns the bytes of the k-th piece of a rank's chunk.
@@ -159,9 +161,13 @@ func (h *hybrid) queueRank(rank int, s *driver.Stream) {
 			h.scatter(rank, k, s)
 			h.combine(rank, k, s)
 		}
-		if k > 0 {
+		if k > 0 && !h.scatters {
 			h.gather(rank, k-1, s)
 		}
+	}
+	if h.scatters {
+		h.wait(s, h.ranks[rank].lanes.reduced[pieces-1])
+		h.barrier(rank, s) // the scratch may be written
 	}
 }
 

@@ -22,7 +22,7 @@ var order = []string{
 	"tutti/model/units", "tutti/model", "tutti/topo/xmltree", "tutti/topo", "tutti/topo/smi", "tutti/topo/fabric", "tutti/topo/draw", "tutti/topo/search",
 	"tutti/model/profile", "tutti/model/tuning/nccl", "tutti/model/tuning/export", "tutti/model/schedule", "tutti/model/tuning",
 	"tutti/model/schedule/draw", "tutti/model/schedule/file", "tutti/model/schedule/scheduletest",
-	"tutti/sim/event", "tutti/sim", "tutti/sim/timeline", "tutti/backend/number", "tutti/backend", "tutti/backend/host", "tutti/kernels",
+	"tutti/sim/event", "tutti/sim", "tutti/sim/timeline", "tutti/backend/number", "tutti/backend", "tutti/backend/host", "tutti/kernels", "tutti/kernels/emulator",
 	"tutti/backend/dynlib", "tutti/backend/cuda/driver", "tutti/backend/cuda", "tutti/backend/nccl", "tutti/backend/live", "tutti/backend/bench",
 	"tutti/experiments", "tutti/experiments/rows", "tutti/experiments/sweep", "tutti/experiments/calibrate", "tutti/experiments/compare", "tutti/experiments/winners", "tutti/experiments/nccllog", "tutti/experiments/figure", "tutti/experiments/firstlight", "tutti/experiments/hotkernels",
 	"tutti/notebooks", "tutti/cmd/tutti",

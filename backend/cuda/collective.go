@@ -1,0 +1,325 @@
+package cuda
+
+import (
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"tutti/backend/cuda/driver"
+	"tutti/model"
+	"tutti/model/schedule"
+)
+
+// The kernels of kernels/lines.cuh and kernels/shares.cuh: those that deliver data
+// as it is, and those that collect it from all ranks to reduce it.
+var (
+	deliverKernels = []string{OneShotLL: "deliver_ll", OneShotLL128: "deliver_ll128", OneShotPush: "deliver_push"}
+	collectKernels = []string{OneShotLL: "collect_ll", OneShotLL128: "collect_ll128", OneShotPush: "collect_push"}
+)
+
+// kernelNames lists those that have a name.
+func kernelNames(byAlgorithm []string) []string {
+	return slices.DeleteFunc(slices.Clone(byAlgorithm), func(name string) bool { return name == "" })
+}
+
+// kernelOf returns the kernel that an algorithm has for a collective.
+func kernelOf(c model.Collective, a Algorithm) string {
+	if a == TwoShotPush { // the same kernel: who sends what to whom makes the difference
+		a = OneShotPush
+	}
+	if c.Reduces() {
+		return collectKernels[a]
+	}
+	return deliverKernels[a]
+}
+
+// does tells whether an algorithm carries out a collective other than AllReduce.
+func (a Algorithm) does(c model.Collective) bool {
+	switch a {
+	case OneShotLL, OneShotLL128, OneShotPush:
+		return true
+	case TwoShotPush:
+		return c.Rooted()
+	case OneShotCopy:
+		return c != model.Reduce
+	default:
+		return false
+	}
+}
+
+// share is what a rank sends another or, of kernels that push, passes on: bytes
+// from a place of the one to a place of the other.
+type share struct {
+	from, to driver.Pointer // 0 where there is nothing
+	bytes    uint64
+}
+
+// collective is a call of any collective but AllReduce, cut up for a launch.
+type collective struct {
+	*Comm
+	task    schedule.Task
+	launch  Launch
+	shape   shape
+	shares  [maxRanks][maxRanks]share // by sender and receiver
+	modules []*loaded                 // of each rank, with the kernel
+	hybrid  *hybrid                   // of ReduceScatter by copy engines
+}
+
+// sharesArgs is Shares in kernels/shares.cuh.
+type sharesArgs struct {
+	args   args
+	bytes  [maxRanks]uint64
+	source uint32
+	_      uint32
+}
+
+// fitCollective cuts the call of a task up for a launch. The error says why the
+// launch does not suit.
+func (l layout) fitCollective(launch Launch, t schedule.Task) (s shape, err error) {
+	a, bytes, n := launch.Algorithm, uint64(t.Count)*uint64(t.Datatype.Size()), uint64(t.Ranks)
+	if !a.does(t.Collective) {
+		return s, fmt.Errorf("%v does no %v", a, t.Collective)
+	}
+	s = shape{bytesPerUnit: packBytes, inbox: l.scratch, capacity: uint32(uint64(l.scratchPacks) * n / (n - 1))}
+	limit := maxBlocks
+	switch a.Protocol() {
+	case model.LL:
+		s.inbox, s.capacity, limit = l.ll, l.llLines, lineBlocks
+	case model.LL128:
+		s.inbox, s.capacity, limit = l.ll128, l.ll128Lines, lineBlocks
+	}
+	if words := wordsPerLine[a.Protocol()]; words > 0 {
+		s.bytesPerUnit = words * 8
+	}
+	units := (bytes + s.bytesPerUnit - 1) / s.bytesPerUnit
+	if a == TwoShotPush {
+		units = (units + n - 2) / (n - 1)
+	}
+	switch {
+	case units >= 1<<32:
+		return s, fmt.Errorf("%v: %d bytes are too many for one call", a, bytes)
+	case launch.Blocks < 1 || launch.Blocks > limit:
+		return s, fmt.Errorf("%v: %d blocks: want 1 to %d", a, launch.Blocks, limit)
+	case launch.Threads < 32 || launch.Threads > a.maxThreads() || launch.Threads%32 != 0:
+		return s, fmt.Errorf("%v: %d threads: want a multiple of 32 up to %d", a, launch.Threads, a.maxThreads())
+	}
+	s.units = uint32(units)
+	s.stripe = (s.units + uint32(launch.Blocks) - 1) / uint32(launch.Blocks)
+	s.blocks = int((s.units + s.stripe - 1) / max(1, s.stripe))
+	held := s.stripe // units in a slot
+	if a.Protocol() == model.Simple {
+		held = s.units
+	}
+	if (a.Protocol() != model.Simple || t.Collective.Reduces()) && held > s.capacity {
+		return s, fmt.Errorf("%v: %d bytes do not fit the inboxes of %d blocks", a, bytes, launch.Blocks)
+	}
+	return s, nil
+}
+
+// newCollective makes a call ready. Loading its kernels is left to [collective.load].
+func (c *Comm) newCollective(t schedule.Task, launch Launch, input, output []driver.Pointer) (x *collective, err error) {
+	x = &collective{Comm: c, task: t, launch: launch}
+	if x.shape, err = c.layout.fitCollective(launch, t); err != nil {
+		return nil, err
+	}
+	if launch.Algorithm == TwoShotPush {
+		x.dealTwice(input, output)
+	} else {
+		x.deal(input, output)
+	}
+	if launch.Algorithm == OneShotCopy && t.Collective.Reduces() {
+		err = x.prepareHybrid(input, output)
+	}
+	return x, err
+}
+
+// deal finds out what goes from whom to whom in one hop: an element goes from each
+// rank that has it in its input to each that has it in its output.
+func (x *collective) deal(input, output []driver.Pointer) {
+	t, size := x.task, int64(x.task.Datatype.Size())
+	for element := int64(0); element < t.Elements(); element += t.Count { // ranks have all of Count elements from here on, or none
+		for sender := range t.Ranks {
+			from, has := t.Input(sender).At(element)
+			for receiver := range t.Ranks {
+				to, wants := t.Output(receiver).At(element)
+				if has > 0 && wants > 0 {
+					x.shares[sender][receiver] = share{
+						input[sender] + driver.Pointer(from*size), output[receiver] + driver.Pointer(to*size), uint64(t.Count * size),
+					}
+				}
+			}
+		}
+	}
+}
+
+// dealTwice does the same for two shots: every rank but the root owns a share. Of
+// Broadcast, the root sends each its own, which it passes on to the other owners;
+// of Reduce, each owner is sent its share of all inputs, and its own says where the
+// result goes.
+func (x *collective) dealTwice(input, output []driver.Pointer) {
+	t := x.task
+	all, root := uint64(t.Count)*uint64(t.Datatype.Size()), t.Root
+	each := uint64(x.shape.units) * packBytes
+	for owner := range t.Ranks {
+		if owner == root {
+			continue
+		}
+		index := uint64(owner)
+		if owner > root {
+			index--
+		}
+		begin := min(index*each, all)
+		at, bytes := driver.Pointer(begin), min(each, all-begin)
+		for rank := range t.Ranks {
+			switch {
+			case t.Collective == model.Reduce && rank == owner:
+				x.shares[owner][owner] = share{input[owner] + at, output[root] + at, bytes}
+			case t.Collective == model.Reduce:
+				x.shares[rank][owner] = share{from: input[rank] + at, bytes: bytes}
+			case rank == root:
+				x.shares[root][owner] = share{input[root] + at, output[owner] + at, bytes}
+			case rank != owner:
+				x.shares[owner][rank] = share{output[owner] + at, output[rank] + at, bytes}
+			}
+		}
+	}
+	if t.Collective == model.Broadcast {
+		x.shares[root][root] = share{from: input[root], to: output[root]} // where the root keeps what it sends
+	}
+}
+
+// lineArgs returns the parameters of kernels/lines.cuh for a rank.
+func (x *collective) lineArgs(rank int) *args {
+	a := x.args(rank)
+	for r := range x.task.Ranks {
+		a.input[r], a.output[r] = x.shares[rank][r].from, x.shares[r][rank].to
+	}
+	if !x.task.Collective.Reduces() && a.input[rank] == a.output[rank] {
+		a.input[rank] = 0 // it is there already
+	}
+	return a
+}
+
+// shareArgs returns the parameters of kernels/shares.cuh for a rank.
+func (x *collective) shareArgs(rank int) *sharesArgs {
+	s := &sharesArgs{args: *x.args(rank), source: uint32(x.task.Ranks)}
+	for r, share := range x.shares[rank] {
+		s.args.input[r], s.args.output[r], s.bytes[r] = share.from, share.to, share.bytes
+	}
+	own := &s.args.output[rank]
+	switch relayed := x.launch.Algorithm == TwoShotPush && x.task.Collective == model.Broadcast; {
+	case relayed:
+		if s.source = uint32(x.task.Root); rank == x.task.Root && s.args.input[rank] == *own {
+			*own = 0
+		}
+	case !x.task.Collective.Reduces() && s.args.input[rank] == *own:
+		s.args.input[rank] = 0
+	}
+	return s
+}
+
+func (x *collective) args(rank int) *args {
+	none := make([]driver.Pointer, x.task.Ranks)
+	a := x.Comm.args(Call{Input: none, Output: none, Count: x.task.Count, Datatype: x.task.Datatype}, rank)
+	a.inbox, a.capacity = x.shape.inbox, x.shape.capacity
+	a.units, a.stripe, a.rounds = x.shape.units, x.shape.stripe, uint32(max(x.launch.Rounds, 1))
+	return a
+}
+
+// parameters returns what the kernel of a rank is launched with.
+func (x *collective) parameters(rank int) unsafe.Pointer {
+	if x.launch.Algorithm.Protocol() == model.Simple {
+		return unsafe.Pointer(x.shareArgs(rank))
+	}
+	return x.lineArgs(rank).pointer()
+}
+
+// load makes the kernels ready on all ranks.
+func (x *collective) load() (err error) {
+	if !x.task.Collective.Reduces() {
+		for _, r := range x.ranks {
+			x.modules = append(x.modules, r.common)
+		}
+		return nil
+	}
+	x.modules, err = x.Comm.load(x.task.Datatype, x.task.Redop)
+	if x.hybrid != nil {
+		x.hybrid.modules = x.modules
+	}
+	return err
+}
+
+// queue queues the call on a stream of each rank, but for a rank that is left out.
+func (x *collective) queue(streams []*driver.Stream, without int) error {
+	if x.task.Count == 0 {
+		return nil
+	}
+	if x.launch.Algorithm == OneShotCopy {
+		return x.queueCopies(streams)
+	}
+	name := kernelOf(x.task.Collective, x.launch.Algorithm)
+	for i, r := range x.ranks {
+		if i == without {
+			continue
+		}
+		if err := streams[i].LaunchOverlapped(x.modules[i].kernels[name], x.shape.blocks, x.launch.Threads, x.parameters(i)); err != nil {
+			return fmt.Errorf("rank %d of %d on GPU %d: %w", i, len(x.ranks), r.gpu.Index, err)
+		}
+	}
+	return nil
+}
+
+// queueCopies has the copy engines move the shares, as [hybrid] does: all ranks
+// serve the one that lies equally far on.
+func (x *collective) queueCopies(streams []*driver.Stream) error {
+	if err := x.openLanes(); err != nil {
+		return err
+	}
+	if x.hybrid != nil {
+		h := *x.hybrid
+		for rank, s := range streams {
+			h.queueRank(rank, s)
+		}
+		return h.err
+	}
+	h := hybrid{Comm: x.Comm, call: Call{Input: make([]driver.Pointer, len(x.ranks)), Output: make([]driver.Pointer, len(x.ranks))}}
+	for rank, s := range streams {
+		lanes := x.ranks[rank].lanes
+		own := x.shares[rank][rank]
+		if own.from == own.to {
+			own.bytes = 0 // in place
+		}
+		h.barrier(rank, s) // all outputs may be written
+		if own.bytes > 0 {
+			h.record(s, lanes.begun)
+			h.wait(lanes.reduce, lanes.begun)
+			h.copy(lanes.reduce, own.to, own.from, int64(own.bytes))
+			h.record(lanes.reduce, lanes.reduced[0])
+		}
+		for hop := 1; hop < len(x.ranks); hop++ {
+			if share := x.shares[rank][(rank+hop)%len(x.ranks)]; share.bytes > 0 {
+				h.copy(s, share.to, share.from, int64(share.bytes))
+			}
+		}
+		if own.bytes > 0 {
+			h.wait(s, lanes.reduced[0])
+		}
+		h.barrier(rank, s)
+	}
+	return h.err
+}
+
+// prepareHybrid makes ReduceScatter by copy engines ready: the first half of such
+// an AllReduce, with each rank's result at the beginning of its output.
+func (x *collective) prepareHybrid(input, output []driver.Pointer) error {
+	block := driver.Pointer(x.task.Count * int64(x.task.Datatype.Size()))
+	if block%packBytes != 0 {
+		return fmt.Errorf("%v: blocks of %d bytes: want a multiple of %d", x.launch.Algorithm, block, packBytes)
+	}
+	call := Call{Input: input, Output: slices.Clone(output), Count: x.task.Count * int64(x.task.Ranks), Datatype: x.task.Datatype, Redop: x.task.Redop}
+	for rank := range call.Output {
+		call.Output[rank] -= driver.Pointer(rank) * block
+	}
+	x.hybrid = &hybrid{Comm: x.Comm, call: call, launch: x.launch, packs: call.bytes() / packBytes, scatters: true}
+	return x.fitsHybrid(x.launch, x.hybrid.packs)
+}

@@ -1,0 +1,188 @@
+package cuda
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"tutti/backend"
+	"tutti/backend/cuda/driver"
+	"tutti/kernels"
+	"tutti/kernels/emulator"
+	"tutti/model"
+	"tutti/model/schedule"
+	"tutti/model/units"
+)
+
+// The hot kernels' own PTX, emulated on the CPU: calls of all collectives, back to
+// back, that differ in whatever can differ, give what the reference says.
+func TestKernels(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := newEmulatedHost(t, rapid.IntRange(2, 4).Draw(t, "ranks"), rapid.Uint64().Draw(t, "seed"))
+		var calls []*emulatedCall
+		for range rapid.IntRange(1, 4).Draw(t, "calls") {
+			task, launch := h.draw(t)
+			if c := h.queue(t, task, launch); c != nil {
+				calls = append(calls, c)
+			}
+		}
+		require.NoError(t, h.machine.Run())
+		for _, c := range calls {
+			wrong, err := c.data.Check(c)
+			require.NoError(t, err)
+			require.Zero(t, wrong, "%s", c.what)
+		}
+	})
+}
+
+// emulatedHost is a communicator in the memory of a machine that is emulated.
+type emulatedHost struct {
+	*Comm
+	machine *emulator.Machine
+}
+
+func newEmulatedHost(t require.TestingT, ranks int, seed uint64) *emulatedHost {
+	h := &emulatedHost{&Comm{options: Options{Timeout: time.Hour}}, emulator.New(seed)}
+	// Small slots, so that they are full.
+	const blocks, lines = 3, 3
+	h.layout = layout{ll: align, llLines: lines, ll128Lines: lines, scratchPacks: 1 << 10}
+	require.Less(t, controlBytes, align)
+	h.layout.ll128 = h.layout.ll + blocks*4*uint64(ranks)*lines*lineBytes
+	h.layout.scratch = h.layout.ll128 + blocks*4*uint64(ranks)*lines*lineBytes
+	h.layout.bytes = int64(h.layout.scratch) + int64(ranks)*int64(h.layout.scratchPacks)*packBytes
+	for range ranks {
+		h.ranks = append(h.ranks, &rank{region: driver.Pointer(h.machine.Alloc(int(h.layout.bytes))), fault: &driver.Host{}})
+	}
+	return h
+}
+
+// datatypesOf are those with which each operation is tested: of every kind.
+var datatypesOf = map[model.Redop]model.Datatype{model.Sum: model.Float32, model.Avg: model.Float16, model.Max: model.Int64}
+
+// draw makes up a call, and a launch that may suit it.
+func (h *emulatedHost) draw(t *rapid.T) (schedule.Task, Launch) {
+	task := schedule.Task{
+		Collective: model.Collective(rapid.IntRange(0, int(model.Exchange)).Draw(t, "collective")),
+		Redop:      rapid.SampledFrom([]model.Redop{model.Sum, model.Avg, model.Max}).Draw(t, "op"),
+		Count:      rapid.OneOf(rapid.Int64Range(1, 20), rapid.Int64Range(1, 3000)).Draw(t, "count"),
+		Ranks:      len(h.ranks), Nodes: 1, Root: rapid.IntRange(0, len(h.ranks)-1).Draw(t, "root"),
+	}
+	task.Datatype = datatypesOf[task.Redop]
+	if !task.Collective.Reduces() {
+		task.Datatype = rapid.SampledFrom(model.Datatypes()).Draw(t, "datatype")
+	}
+	if rapid.Bool().Draw(t, "aligned") {
+		task.Count = (task.Count + 15) / 16 * 16
+	}
+	task.InPlace = task.CanOverlap() && rapid.Bool().Draw(t, "in place")
+	return task, Launch{
+		Algorithm: Algorithm(rapid.IntRange(0, int(OneShotPush)).Draw(t, "algorithm")),
+		Blocks:    rapid.IntRange(1, 3).Draw(t, "blocks"), Threads: 32 * rapid.IntRange(1, 3).Draw(t, "warps"),
+		Rounds: rapid.IntRange(1, 3).Draw(t, "rounds"),
+	}
+}
+
+// emulatedCall is a call with its memory.
+type emulatedCall struct {
+	Buffers
+	machine *emulator.Machine
+	data    *backend.Data
+	what    string
+}
+
+// queue queues a call on all ranks, or returns nil if the launch does not suit.
+func (h *emulatedHost) queue(t require.TestingT, task schedule.Task, l Launch) *emulatedCall {
+	c := &emulatedCall{Buffers: Buffers{Call: task}, machine: h.machine, data: backend.NewData(task, rand.Uint64()), what: fmt.Sprintf("%+v by %v", task, l)}
+	require.NoError(t, c.Place(func(_ int, bytes int64) (driver.Pointer, error) {
+		return driver.Pointer(h.machine.Alloc(int(bytes))), nil
+	}))
+	input, output := c.Side(backend.Input), c.Side(backend.Output)
+	if task.Collective == model.AllReduce {
+		call := Call{Input: input, Output: output, Count: task.Count, Datatype: task.Datatype, Redop: task.Redop}
+		if l.Algorithm == Hybrid || !h.queueAllReduce(t, call, l) {
+			return nil
+		}
+	} else {
+		x, err := h.newCollective(task, l, input, output)
+		if err != nil {
+			return nil
+		}
+		for rank := range h.ranks {
+			h.launch(t, rank, moduleOf(task), kernelOf(task.Collective, l.Algorithm), x.shape.blocks, l.Threads, x.parameters(rank))
+		}
+	}
+	require.NoError(t, c.data.Fill(c))
+	return c
+}
+
+// queueAllReduce does so as [Comm.AllReduce] does.
+func (h *emulatedHost) queueAllReduce(t require.TestingT, call Call, l Launch) bool {
+	s, err := h.layout.fit(l, call.bytes(), len(h.ranks))
+	if err != nil {
+		return false
+	}
+	for rank := range h.ranks {
+		module := moduleNames[call.Datatype] + "_" + call.Redop.String()
+		h.launch(t, rank, module, l.Algorithm.String(), s.blocks, l.Threads, h.allReduceArgs(call, l, s, rank).pointer())
+	}
+	return s.tail == 0 || h.queueAllReduce(t, call.tail(int64(s.tail)), tailLaunch)
+}
+
+// moduleOf names the module with a collective's kernels.
+func moduleOf(t schedule.Task) string {
+	if !t.Collective.Reduces() {
+		return "common"
+	}
+	return moduleNames[t.Datatype] + "_" + t.Redop.String()
+}
+
+// programs are those that were read: each rank has its own.
+var programs = map[string]*emulator.Program{}
+
+func (h *emulatedHost) launch(t require.TestingT, rank int, module, kernel string, blocks, threads int, params unsafe.Pointer) {
+	key := fmt.Sprint(module, rank, len(h.ranks))
+	if programs[key] == nil {
+		ptx, err := kernels.PTX(module)
+		require.NoError(t, err)
+		programs[key], err = emulator.Parse(specialise(ptx, rank, len(h.ranks)))
+		require.NoError(t, err)
+	}
+	size := unsafe.Sizeof(args{})
+	if kernel == deliverKernels[OneShotPush] || kernel == collectKernels[OneShotPush] {
+		size = unsafe.Sizeof(sharesArgs{})
+	}
+	require.NoError(t, h.machine.Launch(rank, programs[key], kernel, blocks, threads, unsafe.Slice((*byte)(params), size)))
+}
+
+func (c *emulatedCall) Write(rank int, side backend.Side, at units.Bytes, data []byte) error {
+	p, err := c.part(rank, side, at, len(data))
+	copy(c.machine.Bytes(uint64(p)), data)
+	return err
+}
+
+func (c *emulatedCall) Read(rank int, side backend.Side, at units.Bytes, into []byte) error {
+	p, err := c.part(rank, side, at, len(into))
+	copy(into, c.machine.Bytes(uint64(p)))
+	return err
+}
+
+func (c *emulatedCall) Repeat(rank int, side backend.Side, pattern []byte) error {
+	for at, all := int64(0), c.bytes(rank, side); at < all; at += int64(len(pattern)) {
+		if err := c.Write(rank, side, units.Bytes(at), pattern[:min(int64(len(pattern)), all-at)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *emulatedCall) Run(context.Context, int) (units.Time, error) { return 0, c.machine.Run() }
+func (c *emulatedCall) Close() error                                 { return nil }
+
+var _ = assert.Equal

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 	"unsafe"
@@ -27,7 +28,7 @@ func TestKernels(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newEmulatedHost(t, rapid.IntRange(2, 4).Draw(t, "ranks"), rapid.Uint64().Draw(t, "seed"))
 		var calls []*emulatedCall
-		for range rapid.IntRange(1, 4).Draw(t, "calls") {
+		for range rapid.IntRange(1, 6).Draw(t, "calls") {
 			task, launch := h.draw(t)
 			if c := h.queue(t, task, launch); c != nil {
 				calls = append(calls, c)
@@ -81,9 +82,13 @@ func (h *emulatedHost) draw(t *rapid.T) (schedule.Task, Launch) {
 	if rapid.Bool().Draw(t, "aligned") {
 		task.Count = (task.Count + 15) / 16 * 16
 	}
+	able := []Algorithm{OneShotLL, OneShotLL128, TwoShotLL, TwoShotLL128, TwoShotPush, TwoShotPull}
+	if task.Collective != model.AllReduce {
+		able = slices.DeleteFunc([]Algorithm{OneShotLL, OneShotLL128, OneShotPush, TwoShotPush}, func(a Algorithm) bool { return !a.does(task.Collective) })
+	}
 	task.InPlace = task.CanOverlap() && rapid.Bool().Draw(t, "in place")
 	return task, Launch{
-		Algorithm: Algorithm(rapid.IntRange(0, int(OneShotPush)).Draw(t, "algorithm")),
+		Algorithm: rapid.SampledFrom(able).Draw(t, "algorithm"),
 		Blocks:    rapid.IntRange(1, 3).Draw(t, "blocks"), Threads: 32 * rapid.IntRange(1, 3).Draw(t, "warps"),
 		Rounds: rapid.IntRange(1, 3).Draw(t, "rounds"),
 	}

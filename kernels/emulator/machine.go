@@ -1,20 +1,23 @@
 // Package emulator runs PTX on the CPU, so that kernels can be tested without a
-// GPU: the very text that a GPU's driver would compile. Warps run in lockstep and
-// take turns at random, kernels of one stream follow one another, those of several
-// run side by side. An access outside of an allocation, or misaligned, ends it, as
-// does a wait that is never over. Memory is sequentially consistent, which that of
-// GPUs is not: missing fences go unnoticed.
+// GPU: the very text that a GPU's driver would compile. Kernels of one stream
+// follow one another, those of several run side by side and take turns of random
+// length, so that some get far ahead; so do their warps, whose lanes run in
+// lockstep where they are together. An access outside of an allocation, or
+// misaligned, ends it, as does a wait that is never over. Memory is sequentially
+// consistent, which that of GPUs is not: missing fences go unnoticed.
 package emulator
 
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 )
 
 // Machine is the memory that all kernels share, and the kernels that are queued.
 type Machine struct {
-	// Patience is how many instructions of warps may run before a run is given up.
+	// Patience is how many turns warps may take before a run is given up.
 	Patience int
 
 	random  *rand.Rand
@@ -25,7 +28,7 @@ type Machine struct {
 
 // New returns an empty machine. The seed decides whose turn it is.
 func New(seed uint64) *Machine {
-	return &Machine{Patience: 1 << 24, random: rand.New(rand.NewPCG(seed, 0)), streams: map[int][]*grid{}}
+	return &Machine{Patience: 1 << 21, random: rand.New(rand.NewPCG(seed, 0)), streams: map[int][]*grid{}}
 }
 
 const addressBits = 32 // of an offset in an allocation
@@ -104,54 +107,58 @@ func (m *Machine) Launch(stream int, program *Program, name string, blocks, thre
 // Run runs all kernels that are queued. A kernel may begin while the one before it
 // in the stream runs, and waits where it says so (griddepcontrol.wait).
 func (m *Machine) Run() error {
-	var warps []*warp
-	begin := func(g *grid) {
-		for _, b := range g.blocks {
-			for first := 0; first < b.threads; first += 32 {
-				warps = append(warps, newWarp(m, b, first))
-			}
-		}
-	}
-	next := map[int]int{} // by stream, the first grid that has not begun
-	advance := func() {
-		for s := range m.streamsInOrder() {
-			for queue := m.streams[s]; next[s] < len(queue) && (next[s] < 2 || queue[next[s]-2].running == 0); next[s]++ {
-				begin(queue[next[s]])
-			}
-		}
-	}
-	advance()
-	for m.steps = 0; len(warps) > 0; {
-		i := m.random.IntN(len(warps))
-		w := warps[i]
-		done, err := w.run(1 + m.random.IntN(64))
-		if err != nil {
-			return fmt.Errorf("%s, block %d, threads from %d: %w", w.block.grid.kernel.name, w.block.number, w.first, err)
-		}
-		if m.steps++; m.steps > m.Patience/32 {
-			return fmt.Errorf("kernels wait for ever: %d warps, one in %s, block %d, at %s", len(warps), w.block.grid.kernel.name, w.block.number, w.where())
-		}
-		if done {
-			warps[i] = warps[len(warps)-1]
-			warps = warps[:len(warps)-1]
-			advance()
-		}
+	var lanes []*queue
+	for _, s := range slices.Sorted(maps.Keys(m.streams)) {
+		lanes = append(lanes, &queue{grids: m.streams[s]})
 	}
 	clear(m.streams)
+	for m.steps = 0; len(lanes) > 0; {
+		i := m.random.IntN(len(lanes))
+		if err := lanes[i].run(m, m.random.IntN(1<<m.random.IntN(12))); err != nil {
+			return err
+		}
+		lanes = slices.DeleteFunc(lanes, (*queue).empty)
+	}
 	return nil
 }
 
-// streamsInOrder goes through the streams' numbers.
-func (m *Machine) streamsInOrder() func(func(int) bool) {
-	return func(yield func(int) bool) {
-		for s, n := 0, 0; n < len(m.streams); s++ {
-			if _, used := m.streams[s]; used {
-				if n++; !yield(s) {
-					return
+// queue is the work of a stream.
+type queue struct {
+	grids []*grid
+	begun int
+	warps []*warp
+}
+
+func (q *queue) empty() bool { return len(q.warps) == 0 && q.begun == len(q.grids) }
+
+// run gives warps so many turns.
+func (q *queue) run(m *Machine, turns int) error {
+	for range turns {
+		for ; q.begun < len(q.grids) && (q.begun < 2 || q.grids[q.begun-2].running == 0); q.begun++ {
+			for _, b := range q.grids[q.begun].blocks {
+				for first := 0; first < b.threads; first += 32 {
+					q.warps = append(q.warps, newWarp(m, b, first))
 				}
 			}
 		}
+		if len(q.warps) == 0 {
+			return nil
+		}
+		i := m.random.IntN(len(q.warps))
+		w := q.warps[i]
+		done, err := w.run(1 + m.random.IntN(64))
+		if m.steps++; err == nil && m.steps > m.Patience {
+			err = fmt.Errorf("waits for ever at %s", w.where())
+		}
+		if err != nil {
+			return fmt.Errorf("%s, block %d, threads from %d: %w", w.block.grid.kernel.name, w.block.number, w.first, err)
+		}
+		if done {
+			q.warps[i] = q.warps[len(q.warps)-1]
+			q.warps = q.warps[:len(q.warps)-1]
+		}
 	}
+	return nil
 }
 
 func (m *Machine) load(address uint64, bytes int) (uint64, error) {

@@ -101,9 +101,9 @@ func (s *stress) draw() (c call, err error) {
 	}
 	size := units.Bytes(1) << s.random.IntN(26)
 	size += units.Bytes(s.random.Int64N(int64(size))) + 8
-	hot := s.random.IntN(2) == 0 // half of all are calls of the hot kernels
-	if t.Collective = pick(s.random, t.Algorithm.Collectives()); hot {
-		t.Algorithm, t.Protocol, t.Collective = model.TwoShot, model.Simple, model.AllReduce
+	hot := s.random.IntN(2) == 0                                       // half of all are calls of the hot kernels
+	if t.Collective = pick(s.random, t.Algorithm.Collectives()); hot { // the launch decides how
+		t.Algorithm, t.Protocol, t.Collective = model.OneShot, model.Simple, pick(s.random, model.OneShot.Collectives())
 	}
 	t.InPlace = t.CanOverlap() && s.random.IntN(3) == 0
 	made, err := s.build(t, size)
@@ -115,7 +115,11 @@ func (s *stress) draw() (c call, err error) {
 	}
 	c.data, c.what = backend.NewData(t, s.random.Uint64()), fmt.Sprintf("%+v", t)
 	if hot {
-		l := pick(s.random, Launches(t.Bytes()))
+		launches := Launches(t)
+		if len(launches) == 0 {
+			return c, nil
+		}
+		l := pick(s.random, launches)
 		c.what += " by " + l.String()
 		c.Work, err = s.PrepareLaunch(t, l)
 		return c, err

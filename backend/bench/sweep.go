@@ -13,6 +13,7 @@ import (
 
 	"tutti/backend"
 	"tutti/backend/cuda"
+	"tutti/model"
 	"tutti/model/schedule"
 	"tutti/model/units"
 )
@@ -22,8 +23,11 @@ import (
 // that does not suit the call is left out with a note.
 func Sweep(ctx context.Context, b *cuda.Backend, t schedule.Task, m backend.Method, to, notes io.Writer) error {
 	out := csv.NewWriter(to)
-	for _, l := range Launches(t.Bytes()) {
+	for _, l := range Launches(t) {
 		x, err := b.PrepareLaunch(t, l)
+		if err != nil && !errors.Is(err, backend.ErrUnsupported) {
+			return err
+		}
 		if err != nil {
 			fmt.Fprintf(notes, "left out: %v of %v: %v\n", l, t.Bytes(), err)
 			continue
@@ -46,9 +50,12 @@ func Sweep(ctx context.Context, b *cuda.Backend, t schedule.Task, m backend.Meth
 // SweepHeader names the columns of [Sweep].
 const SweepHeader = "series,gpus,datatype,redop,bytes,blocks,threads,rounds,median_us,busbw_GBps,wrong"
 
-// Launches returns the launches that are worth trying at a size.
-
-func Launches(bytes units.Bytes) []cuda.Launch {
+// Launches returns the launches that are worth trying for a call.
+func Launches(t schedule.Task) []cuda.Launch {
+	if t.Collective != model.AllReduce {
+		return collectiveLaunches(t)
+	}
+	bytes := t.Bytes()
 	var list []cuda.Launch
 	add := func(a cuda.Algorithm, blocks, threads, rounds []int) {
 		for _, b := range blocks {

@@ -12,14 +12,13 @@ struct Shares {
   u32 source;          // whose shares are passed on: a rank, or ranks() for nobody's
   u32 padding;
 
-  // The part of a share that this block has in a round.
+  // The part of a share that this block has in a round, a stripe. All blocks are at
+  // the same place of a share at the same time.
   struct Part { u64 begin, bytes; };
   DEVICE Part part(u32 round, int r) const {
-    const u32 step = (args.stripe + args.rounds - 1) / args.rounds;
-    const u32 first = args.stripeBegin() + round * step;
-    const u32 last = lower(first + step, args.stripeBegin() + args.stripe);
-    const u64 begin = u64(first) * 16, end = u64(last) * 16 < bytes[r] ? u64(last) * 16 : bytes[r];
-    return {begin, begin < end ? end - begin : 0};
+    const u64 stripe = u64(args.stripe) * 16, begin = (u64(round) * gridDim.x + blockIdx.x) * stripe;
+    const u64 rest = begin < bytes[r] ? bytes[r] - begin : 0;
+    return {begin, rest < stripe ? rest : stripe};
   }
 };
 static_assert(sizeof(Shares) == 320, "package cuda lays out the same");

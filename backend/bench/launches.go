@@ -30,6 +30,9 @@ func collectiveLaunches(t schedule.Task) (list []cuda.Launch) {
 			add(cuda.OneShotLL128, 512, 1, int(min(128, (share+perBlock-1)/perBlock)))
 		}
 	}
+	if t.Collective.Rooted() && t.Bytes() >= 64*units.KiB && t.Bytes() <= 32*units.MiB {
+		add(cuda.TwoShotLL128, 512, 1, 16, 32, 64, 128)
+	}
 	if t.Bytes() < 256*units.KiB {
 		return list
 	}
@@ -42,13 +45,16 @@ func collectiveLaunches(t schedule.Task) (list []cuda.Launch) {
 			add(a, 512, 1, 64, 132)
 			add(a, 512, 4, 64, 132)
 			add(a, 1024, 4, 64)
-			add(a, 512, 16, 132)
+			add(a, 256, 4, 264)
+			add(a, 256, 16, 264)
 		default:
-			add(a, 512, 1, 132)
 			add(a, 512, 4, 132)
 			add(a, 512, 16, 64, 132, 264)
-			add(a, 1024, 16, 132, 264)
 			add(a, 512, 64, 132, 264)
+			add(a, 256, 16, 264, 512)
+			add(a, 256, 64, 264, 512)
+			add(a, 128, 64, 512)
+			add(a, 512, 256, 264)
 		}
 	}
 	if t.Bytes() >= 16*units.MiB {

@@ -38,7 +38,7 @@ func Sweep(ctx context.Context, b *cuda.Backend, t schedule.Task, m backend.Meth
 		}
 		bus := float64(t.Bytes().Over(result.Time)/units.GBps) * t.Collective.BusFactor(t.Ranks)
 		_ = out.Write([]string{ // an error is kept for Flush
-			l.Algorithm.String(), strconv.Itoa(t.Ranks), t.Datatype.String(), t.Redop.String(), strconv.FormatInt(int64(t.Bytes()), 10),
+			t.Collective.String(), l.Algorithm.String(), strconv.Itoa(t.Ranks), t.Datatype.String(), t.Redop.String(), strconv.FormatInt(int64(t.Bytes()), 10),
 			strconv.Itoa(l.Blocks), strconv.Itoa(l.Threads), strconv.Itoa(l.Rounds),
 			fmt.Sprintf("%.3f", result.Time.Microseconds()), fmt.Sprintf("%.2f", bus), strconv.FormatInt(result.Wrong, 10),
 		})
@@ -48,7 +48,7 @@ func Sweep(ctx context.Context, b *cuda.Backend, t schedule.Task, m backend.Meth
 }
 
 // SweepHeader names the columns of [Sweep].
-const SweepHeader = "series,gpus,datatype,redop,bytes,blocks,threads,rounds,median_us,busbw_GBps,wrong"
+const SweepHeader = "collective,series,gpus,datatype,redop,bytes,blocks,threads,rounds,median_us,busbw_GBps,wrong"
 
 // Launches returns the launches that are worth trying for a call.
 func Launches(t schedule.Task) []cuda.Launch {

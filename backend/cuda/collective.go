@@ -13,8 +13,8 @@ import (
 // The kernels of kernels/lines.cuh and kernels/shares.cuh: those that deliver data
 // as it is, and those that collect it from all ranks to reduce it.
 var (
-	deliverKernels = []string{OneShotLL: "deliver_ll", OneShotLL128: "deliver_ll128", OneShotPush: "deliver_push"}
-	collectKernels = []string{OneShotLL: "collect_ll", OneShotLL128: "collect_ll128", OneShotPush: "collect_push"}
+	deliverKernels = []string{OneShotLL: "deliver_ll", OneShotLL128: "deliver_ll128", TwoShotLL128: "relay_ll128", OneShotPush: "deliver_push"}
+	collectKernels = []string{OneShotLL: "collect_ll", OneShotLL128: "collect_ll128", TwoShotLL128: "collect_twice_ll128", OneShotPush: "collect_push"}
 )
 
 // kernelNames lists those that have a name.
@@ -38,7 +38,7 @@ func (a Algorithm) does(c model.Collective) bool {
 	switch a {
 	case OneShotLL, OneShotLL128, OneShotPush:
 		return true
-	case TwoShotPush:
+	case TwoShotLL128, TwoShotPush:
 		return c.Rooted()
 	case OneShotCopy:
 		return c != model.Reduce
@@ -60,6 +60,8 @@ type collective struct {
 	task    schedule.Task
 	launch  Launch
 	shape   shape
+	input   []driver.Pointer
+	output  []driver.Pointer
 	shares  [maxRanks][maxRanks]share // by sender and receiver
 	modules []*loaded                 // of each rank, with the kernel
 	hybrid  *hybrid                   // of ReduceScatter by copy engines
@@ -92,23 +94,30 @@ func (l layout) fitCollective(launch Launch, t schedule.Task) (s shape, err erro
 		s.bytesPerUnit = words * 8
 	}
 	units := (bytes + s.bytesPerUnit - 1) / s.bytesPerUnit
-	if a == TwoShotPush {
+	if units >= 1<<32 {
+		return s, fmt.Errorf("%v: %d bytes are too many for one call", a, bytes)
+	}
+	if s.units = uint32(units); a.Shots() == model.TwoShot { // of an owner: all but the root are
+		s.chunk, s.extra = uint32(units/(n-1)), uint32(units%(n-1))
 		units = (units + n - 2) / (n - 1)
 	}
 	switch {
-	case units >= 1<<32:
-		return s, fmt.Errorf("%v: %d bytes are too many for one call", a, bytes)
+	case a == TwoShotLL128 && s.chunk == 0: // or calls run ahead, as in [layout.fit]
+		return s, fmt.Errorf("%v: %d bytes are too few for %d ranks", a, bytes, n)
 	case launch.Blocks < 1 || launch.Blocks > limit:
 		return s, fmt.Errorf("%v: %d blocks: want 1 to %d", a, launch.Blocks, limit)
 	case launch.Threads < 32 || launch.Threads > a.maxThreads() || launch.Threads%32 != 0:
 		return s, fmt.Errorf("%v: %d threads: want a multiple of 32 up to %d", a, launch.Threads, a.maxThreads())
 	}
-	s.units = uint32(units)
-	s.stripe = (s.units + uint32(launch.Blocks) - 1) / uint32(launch.Blocks)
-	s.blocks = int((s.units + s.stripe - 1) / max(1, s.stripe))
+	parts := uint64(launch.Blocks)
+	if a.Protocol() == model.Simple {
+		parts *= uint64(max(1, launch.Rounds))
+	}
+	s.stripe = uint32((units + parts - 1) / parts)
+	s.blocks = min(launch.Blocks, int((uint32(units)+s.stripe-1)/max(1, s.stripe)))
 	held := s.stripe // units in a slot
 	if a.Protocol() == model.Simple {
-		held = s.units
+		held = uint32(units)
 	}
 	if (a.Protocol() != model.Simple || t.Collective.Reduces()) && held > s.capacity {
 		return s, fmt.Errorf("%v: %d bytes do not fit the inboxes of %d blocks", a, bytes, launch.Blocks)
@@ -118,24 +127,25 @@ func (l layout) fitCollective(launch Launch, t schedule.Task) (s shape, err erro
 
 // newCollective makes a call ready. Loading its kernels is left to [collective.load].
 func (c *Comm) newCollective(t schedule.Task, launch Launch, input, output []driver.Pointer) (x *collective, err error) {
-	x = &collective{Comm: c, task: t, launch: launch}
+	x = &collective{Comm: c, task: t, launch: launch, input: input, output: output}
 	if x.shape, err = c.layout.fitCollective(launch, t); err != nil {
 		return nil, err
 	}
-	if launch.Algorithm == TwoShotPush {
-		x.dealTwice(input, output)
-	} else {
-		x.deal(input, output)
+	switch {
+	case launch.Algorithm.Shots() == model.OneShot:
+		x.deal()
+	case launch.Algorithm.Protocol() == model.Simple:
+		x.dealTwice()
 	}
 	if launch.Algorithm == OneShotCopy && t.Collective.Reduces() {
-		err = x.prepareHybrid(input, output)
+		err = x.prepareHybrid()
 	}
 	return x, err
 }
 
 // deal finds out what goes from whom to whom in one hop: an element goes from each
 // rank that has it in its input to each that has it in its output.
-func (x *collective) deal(input, output []driver.Pointer) {
+func (x *collective) deal() {
 	t, size := x.task, int64(x.task.Datatype.Size())
 	for element := int64(0); element < t.Elements(); element += t.Count { // ranks have all of Count elements from here on, or none
 		for sender := range t.Ranks {
@@ -144,7 +154,7 @@ func (x *collective) deal(input, output []driver.Pointer) {
 				to, wants := t.Output(receiver).At(element)
 				if has > 0 && wants > 0 {
 					x.shares[sender][receiver] = share{
-						input[sender] + driver.Pointer(from*size), output[receiver] + driver.Pointer(to*size), uint64(t.Count * size),
+						x.input[sender] + driver.Pointer(from*size), x.output[receiver] + driver.Pointer(to*size), uint64(t.Count * size),
 					}
 				}
 			}
@@ -156,10 +166,10 @@ func (x *collective) deal(input, output []driver.Pointer) {
 // Broadcast, the root sends each its own, which it passes on to the other owners;
 // of Reduce, each owner is sent its share of all inputs, and its own says where the
 // result goes.
-func (x *collective) dealTwice(input, output []driver.Pointer) {
-	t := x.task
+func (x *collective) dealTwice() {
+	t, input, output := x.task, x.input, x.output
 	all, root := uint64(t.Count)*uint64(t.Datatype.Size()), t.Root
-	each := uint64(x.shape.units) * packBytes
+	each := uint64(x.shape.chunk+min(1, x.shape.extra)) * packBytes
 	for owner := range t.Ranks {
 		if owner == root {
 			continue
@@ -191,6 +201,21 @@ func (x *collective) dealTwice(input, output []driver.Pointer) {
 // lineArgs returns the parameters of kernels/lines.cuh for a rank.
 func (x *collective) lineArgs(rank int) *args {
 	a := x.args(rank)
+	if x.launch.Algorithm.Shots() == model.TwoShot {
+		a.chunk, a.extra = x.shape.chunk, x.shape.extra
+		copy(a.input[:], x.input)
+		copy(a.output[:], x.output)
+		for r := range x.task.Ranks {
+			switch {
+			case r == x.task.Root:
+			case x.task.Collective == model.Broadcast:
+				a.input[r] = 0
+			default:
+				a.output[r] = 0
+			}
+		}
+		return a
+	}
 	for r := range x.task.Ranks {
 		a.input[r], a.output[r] = x.shares[rank][r].from, x.shares[r][rank].to
 	}
@@ -311,12 +336,12 @@ func (x *collective) queueCopies(streams []*driver.Stream) error {
 
 // prepareHybrid makes ReduceScatter by copy engines ready: the first half of such
 // an AllReduce, with each rank's result at the beginning of its output.
-func (x *collective) prepareHybrid(input, output []driver.Pointer) error {
+func (x *collective) prepareHybrid() error {
 	block := driver.Pointer(x.task.Count * int64(x.task.Datatype.Size()))
 	if block%packBytes != 0 {
 		return fmt.Errorf("%v: blocks of %d bytes: want a multiple of %d", x.launch.Algorithm, block, packBytes)
 	}
-	call := Call{Input: input, Output: slices.Clone(output), Count: x.task.Count * int64(x.task.Ranks), Datatype: x.task.Datatype, Redop: x.task.Redop}
+	call := Call{Input: x.input, Output: slices.Clone(x.output), Count: x.task.Count * int64(x.task.Ranks), Datatype: x.task.Datatype, Redop: x.task.Redop}
 	for rank := range call.Output {
 		call.Output[rank] -= driver.Pointer(rank) * block
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"tutti/backend/cuda/driver"
@@ -97,10 +98,12 @@ func New(gpus []*driver.GPU, options Options) (*Comm, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
+	common, err := c.loadModules(ptx, append(kernelNames(deliverKernels), commonKernels...))
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
 	for i, r := range c.ranks {
-		if r.common, err = c.loadModule(ptx, i, append(kernelNames(deliverKernels), commonKernels...)); err != nil {
-			return nil, errors.Join(err, c.Close())
-		}
+		r.common = common[i]
 	}
 	if err := c.Reset(); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -209,14 +212,24 @@ func (c *Comm) load(d model.Datatype, op model.Redop) ([]*loaded, error) {
 	}
 	reducing := append(algorithmNames[:Hybrid:Hybrid], combineKernel, interpreterKernels[model.Simple], interpreterKernels[model.LL], interpreterKernels[model.LL128])
 	reducing = append(reducing, kernelNames(collectKernels)...)
-	modules := make([]*loaded, len(c.ranks))
-	for i := range c.ranks {
-		if modules[i], err = c.loadModule(ptx, i, reducing); err != nil {
-			return nil, err
-		}
+	modules, err := c.loadModules(ptx, reducing)
+	if err != nil {
+		return nil, err
 	}
 	c.modules[key] = modules
 	return modules, nil
+}
+
+// loadModules loads kernels on all ranks' GPUs, side by side: the driver compiles
+// them there for a second or more.
+func (c *Comm) loadModules(ptx []byte, names []string) ([]*loaded, error) {
+	modules, errs := make([]*loaded, len(c.ranks)), make([]error, len(c.ranks))
+	var group sync.WaitGroup
+	for i := range c.ranks {
+		group.Go(func() { modules[i], errs[i] = c.loadModule(ptx, i, names) })
+	}
+	group.Wait()
+	return modules, errors.Join(errs...)
 }
 
 // loadModule loads kernels on the GPU of a rank.

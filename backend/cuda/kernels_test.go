@@ -84,7 +84,7 @@ func (h *emulatedHost) draw(t *rapid.T) (schedule.Task, Launch) {
 	}
 	able := []Algorithm{OneShotLL, OneShotLL128, TwoShotLL, TwoShotLL128, TwoShotPush, TwoShotPull}
 	if task.Collective != model.AllReduce {
-		able = slices.DeleteFunc([]Algorithm{OneShotLL, OneShotLL128, OneShotPush, TwoShotPush}, func(a Algorithm) bool { return !a.does(task.Collective) })
+		able = slices.DeleteFunc([]Algorithm{OneShotLL, OneShotLL128, TwoShotLL128, OneShotPush, TwoShotPush}, func(a Algorithm) bool { return !a.does(task.Collective) })
 	}
 	task.InPlace = task.CanOverlap() && rapid.Bool().Draw(t, "in place")
 	return task, Launch{

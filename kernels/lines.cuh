@@ -21,17 +21,44 @@ template <class Line, class Sends> DEVICE void awaitSilent(Post<Line> &post, Sen
   }
 }
 
-// Sends what each rank is to have. A warp sends a line to one rank, so that lines
-// to several ranks are under way at once.
-template <class Line> DEVICE void sendLines(const Post<Line> &post, u32 lines) {
+// Sends what each rank is to have, a line of each in turn: read and send are called
+// with a rank and the number of a line. A warp reads several lines before it sends
+// the first, where there are that many.
+template <class Line, class Read, class Send> DEVICE void sendLines(const Post<Line> &post, u32 lines, Read read, Send send) {
+  constexpr int batch = Line::perLane == 1 ? 1 : 4; // LL is for few
+  const u32 others = ranks() - 1, all = lines * others;
+  ROLLED for (u32 first = post.warp; first < all; first += batch * post.warps) {
+    u64 w[batch][Line::perLane];
+    bool there[batch];
+    UNROLLED for (int b = 0; b < batch; b++) {
+      const u32 j = first + b * post.warps;
+      there[b] = j < all && read(peer(1 + j % others), j / others, w[b]);
+    }
+    UNROLLED for (int b = 0; b < batch; b++) {
+      const u32 j = first + b * post.warps;
+      if (there[b]) send(peer(1 + j % others), j / others, w[b]);
+    }
+  }
+}
+
+// Sends each rank the block that begins at its input.
+template <class Line> DEVICE void sendBlocks(const Post<Line> &post, u32 lines) {
   const Args &a = post.a;
-  ROLLED for (u32 j = post.warp; j < lines * (ranks() - 1); j += post.warps) {
-    const int to = peer(1 + j % (ranks() - 1));
-    const u32 i = j / (ranks() - 1);
-    if (!a.input[to]) continue;
+  sendLines(post, lines, [&](int to, u32 i, auto &w) {
+    if (a.input[to]) post.read(a.input[to], a.stripeBegin() + i, w);
+    return a.input[to] != nullptr;
+  }, [&](int to, u32 i, const auto &w) { post.send(to, 0, i, w); });
+}
+
+// Takes what each rank has sent, as wanted says, and calls keep with it.
+template <class Line, class Wanted, class Keep> DEVICE void receiveLines(Post<Line> &post, int phase, u32 lines, Wanted wanted, Keep keep) {
+  const u32 others = ranks() - 1;
+  ROLLED for (u32 j = post.warp; j < lines * others; j += post.warps) {
+    const int from = peer(1 + j % others);
+    if (!wanted(from, j / others)) continue;
     u64 w[Line::perLane];
-    post.read(a.input[to], a.stripeBegin() + i, w);
-    post.send(to, 0, i, w);
+    post.receive(phase, from, j / others, w);
+    keep(from, j / others, w);
   }
 }
 
@@ -40,21 +67,15 @@ template <class Line> DEVICE void deliver(const Args &a) {
   Post<Line> post(a);
   tellSilent(post, [&](int r) { return a.input[r]; });
   const u32 first = a.stripeBegin(), lines = a.stripeUnits(a.units);
-  sendLines(post, lines);
+  sendBlocks(post, lines);
   if (a.input[rank()])
     ROLLED for (u32 i = post.warp; i < lines; i += post.warps) {
       u64 w[Line::perLane];
       post.read(a.input[rank()], first + i, w);
       post.write(a.output[rank()], first + i, w);
     }
-  ROLLED for (u32 j = post.warp; j < lines * (ranks() - 1); j += post.warps) {
-    const int from = peer(1 + j % (ranks() - 1));
-    const u32 i = j / (ranks() - 1);
-    if (!a.output[from]) continue;
-    u64 w[Line::perLane];
-    post.receive(0, from, i, w);
-    post.write(a.output[from], first + i, w);
-  }
+  receiveLines(post, 0, lines, [&](int from, u32) { return a.output[from]; },
+               [&](int from, u32 i, const auto &w) { post.write(a.output[from], first + i, w); });
   awaitSilent(post, [&](int r) { return a.output[r]; });
 }
 
@@ -63,7 +84,7 @@ template <class T, class Op, class Line> DEVICE void collect(const Args &a) {
   Post<Line> post(a);
   tellSilent(post, [&](int r) { return a.input[r]; });
   const u32 first = a.stripeBegin(), lines = a.stripeUnits(a.units);
-  sendLines(post, lines);
+  sendBlocks(post, lines);
   if (a.output[rank()])
     ROLLED for (u32 i = post.warp; i < lines; i += post.warps) {
       u64 own[Line::perLane], result[Line::perLane];
@@ -76,79 +97,72 @@ template <class T, class Op, class Line> DEVICE void collect(const Args &a) {
 
 // In two hops all but the root own a chunk, in the order of ranks. Of the args,
 // input and output are the ranks' buffers, or 0 where there is none.
-struct Owners {
-  const Args &a;
-  int root;
+template <class Line> struct Owners {
+  Post<Line> &post;
+  const int root;
 
   DEVICE int index(int r) const { return r - (r > root); }
-  DEVICE u32 begin(int r) const { return a.chunkBegin(index(r)); }
-  DEVICE u32 lines(int r) const { return r == root ? 0 : a.stripeUnits(a.chunkUnits(index(r))); } // of this block
+  DEVICE u32 lines(int r) const { return r == root ? 0 : post.a.stripeUnits(post.a.chunkUnits(index(r))); } // of this block
+  // The place in a buffer of a line of an owner's chunk.
+  DEVICE u32 line(int r, u32 i) const { return post.a.chunkBegin(index(r)) + post.a.stripeBegin() + i; }
+  // Sends each owner its chunk of the own input.
+  template <class Kept> DEVICE void deal(Kept kept) const {
+    sendLines(post, post.a.stripe, [&](int to, u32 i, auto &w) {
+      if (i < lines(to)) post.read(line(to, i), w);
+      return i < lines(to);
+    }, [&](int to, u32 i, const auto &w) {
+      post.send(to, 0, i, w);
+      kept(line(to, i), w);
+    });
+  }
+  // Keeps what all owners have sent.
+  DEVICE void gather() const {
+    receiveLines(post, 1, post.a.stripe, [&](int from, u32 i) { return i < lines(from); },
+                 [&](int from, u32 i, const auto &w) { post.write(line(from, i), w); });
+  }
 };
+
+// The only rank that has a buffer.
+template <class Place> DEVICE int onlyOne(const Place (&buffer)[maxRanks]) {
+  int one = 0;
+  UNROLLED for (int r = 1; r < maxRanks; r++)
+    if (r < ranks() && buffer[r]) one = r;
+  return one;
+}
 
 // Broadcast: the root sends each owner its chunk, who keeps and passes it on.
 template <class Line> DEVICE void relay(const Args &a) {
   Post<Line> post(a);
-  Owners owners = {a, 0};
-  UNROLLED for (int r = 1; r < maxRanks; r++)
-    if (r < ranks() && a.input[r]) owners.root = r;
-  const int root = owners.root;
+  const int root = onlyOne(a.input);
+  const Owners<Line> owners = {post, root};
   tellSilent(post, [&](int r) { return r != root; });
-  const u32 offset = a.stripeBegin(), all = a.stripe * (ranks() - 1);
-  u64 w[Line::perLane];
   if (rank() == root) {
-    ROLLED for (u32 j = post.warp; j < all; j += post.warps) {
-      const int to = peer(1 + j % (ranks() - 1));
-      const u32 i = j / (ranks() - 1);
-      if (i >= owners.lines(to)) continue;
-      post.read(owners.begin(to) + offset + i, w);
-      post.send(to, 0, i, w);
-      if (a.output[root] != a.input[root]) post.write(owners.begin(to) + offset + i, w);
-    }
+    owners.deal([&](u32 line, const auto &w) {
+      if (a.output[root] != a.input[root]) post.write(line, w);
+    });
     awaitSilent(post, [](int) { return false; });
     return;
   }
   ROLLED for (u32 i = post.warp; i < owners.lines(rank()); i += post.warps) {
+    u64 w[Line::perLane];
     post.receive(0, root, i, w);
     ROLLED for (int k = 1; k < ranks(); k++)
       if (peer(k) != root) post.send(peer(k), 1, i, w);
-    post.write(owners.begin(rank()) + offset + i, w);
+    post.write(owners.line(rank(), i), w);
   }
-  ROLLED for (u32 j = post.warp; j < all; j += post.warps) {
-    const int from = peer(1 + j % (ranks() - 1));
-    const u32 i = j / (ranks() - 1);
-    if (i >= owners.lines(from)) continue;
-    post.receive(1, from, i, w);
-    post.write(owners.begin(from) + offset + i, w);
-  }
+  owners.gather();
 }
 
 // Reduce: all send each owner its chunk, who reduces it and sends it to the root.
 template <class T, class Op, class Line> DEVICE void collectTwice(const Args &a) {
   Post<Line> post(a);
-  Owners owners = {a, 0};
-  UNROLLED for (int r = 1; r < maxRanks; r++)
-    if (r < ranks() && a.output[r]) owners.root = r;
-  const u32 offset = a.stripeBegin(), all = a.stripe * (ranks() - 1);
-  u64 w[Line::perLane];
-  ROLLED for (u32 j = post.warp; j < all; j += post.warps) {
-    const int to = peer(1 + j % (ranks() - 1));
-    const u32 i = j / (ranks() - 1);
-    if (i >= owners.lines(to)) continue;
-    post.read(owners.begin(to) + offset + i, w);
-    post.send(to, 0, i, w);
-  }
+  const Owners<Line> owners = {post, onlyOne(a.output)};
+  owners.deal([](u32, const auto &) {});
   ROLLED for (u32 i = post.warp; i < owners.lines(rank()); i += post.warps) {
-    u64 own[Line::perLane];
-    post.read(owners.begin(rank()) + offset + i, own);
-    receiveSum<T, Op>(post, i, own, w);
-    post.send(owners.root, 1, i, w);
+    u64 own[Line::perLane], result[Line::perLane];
+    post.read(owners.line(rank(), i), own);
+    receiveSum<T, Op>(post, i, own, result);
+    post.send(owners.root, 1, i, result);
   }
-  if (rank() != owners.root) return;
-  ROLLED for (u32 j = post.warp; j < all; j += post.warps) {
-    const int from = peer(1 + j % (ranks() - 1));
-    const u32 i = j / (ranks() - 1);
-    if (i >= owners.lines(from)) continue;
-    post.receive(1, from, i, w);
-    post.write(owners.begin(from) + offset + i, w);
-  }
+  if (rank() == owners.root) owners.gather();
 }

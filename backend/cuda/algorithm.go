@@ -21,9 +21,10 @@ const (
 	Hybrid                        // copy engines scatter and gather, kernels reduce
 	OneShotPush                   // every rank sends each its share, in whole packs, flags apart
 	OneShotCopy                   // copy engines do; kernels reduce
+	RingPush                      // each rank passes on to the next what it is sent, round by round
 )
 
-var algorithmNames = []string{"oneshot_ll", "oneshot_ll128", "twoshot_ll", "twoshot_ll128", "twoshot_push", "twoshot_pull", "hybrid", "oneshot_push", "oneshot_copy"}
+var algorithmNames = []string{"oneshot_ll", "oneshot_ll128", "twoshot_ll", "twoshot_ll128", "twoshot_push", "twoshot_pull", "hybrid", "oneshot_push", "oneshot_copy", "ring_push"}
 
 // String returns the name: for AllReduce, that of the kernel.
 func (a Algorithm) String() string { return algorithmNames[a] }
@@ -68,11 +69,13 @@ type shape struct {
 	sendsToOwners bool
 }
 
-// Shots returns the algorithm's schedule: one shot or two.
+// Shots returns the algorithm's schedule: one shot or two, or a ring.
 func (a Algorithm) Shots() model.Algorithm {
 	switch a {
 	case OneShotLL, OneShotLL128, OneShotPush, OneShotCopy:
 		return model.OneShot
+	case RingPush:
+		return model.Ring
 	default:
 		return model.TwoShot
 	}
@@ -136,7 +139,7 @@ func (l layout) fit(launch Launch, bytes uint64, ranks int) (shape, error) {
 
 // maxThreads is the launch bound in kernels/allreduce.cu.
 func (a Algorithm) maxThreads() int {
-	if a == TwoShotPush || a == TwoShotPull || a == OneShotPush {
+	if a == TwoShotPush || a == TwoShotPull || a == OneShotPush || a == RingPush {
 		return 1024
 	}
 	return 512

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"unsafe"
 
@@ -14,7 +15,7 @@ import (
 // as it is, and those that collect it from all ranks to reduce it.
 var (
 	deliverKernels = []string{OneShotLL: "deliver_ll", OneShotLL128: "deliver_ll128", TwoShotLL128: "relay_ll128", OneShotPush: "deliver_push"}
-	collectKernels = []string{OneShotLL: "collect_ll", OneShotLL128: "collect_ll128", TwoShotLL128: "collect_twice_ll128", OneShotPush: "collect_push"}
+	collectKernels = []string{OneShotLL: "collect_ll", OneShotLL128: "collect_ll128", TwoShotLL128: "collect_twice_ll128", OneShotPush: "collect_push", RingPush: "collect_chain"}
 )
 
 // kernelNames lists those that have a name.
@@ -24,7 +25,11 @@ func kernelNames(byAlgorithm []string) []string {
 
 // kernelOf returns the kernel that an algorithm has for a collective.
 func kernelOf(c model.Collective, a Algorithm) string {
-	if a == TwoShotPush { // the same kernel: who sends what to whom makes the difference
+	// Of those that push, who sends what to whom makes the difference.
+	switch {
+	case a == TwoShotPush:
+		a = OneShotPush
+	case a == RingPush && !c.Reduces():
 		a = OneShotPush
 	}
 	if c.Reduces() {
@@ -38,7 +43,7 @@ func (a Algorithm) does(c model.Collective) bool {
 	switch a {
 	case OneShotLL, OneShotLL128, OneShotPush:
 		return true
-	case TwoShotLL128, TwoShotPush:
+	case TwoShotLL128, TwoShotPush, RingPush:
 		return c.Rooted()
 	case OneShotCopy:
 		return c != model.Reduce
@@ -72,7 +77,7 @@ type sharesArgs struct {
 	args   args
 	bytes  [maxRanks]uint64
 	source uint32
-	_      uint32
+	passed uint32
 }
 
 // fitCollective cuts the call of a task up for a launch. The error says why the
@@ -96,6 +101,9 @@ func (l layout) fitCollective(launch Launch, t schedule.Task) (s shape, err erro
 	units := (bytes + s.bytesPerUnit - 1) / s.bytesPerUnit
 	if units >= 1<<32 {
 		return s, fmt.Errorf("%v: %d bytes are too many for one call", a, bytes)
+	}
+	if a == RingPush {
+		s.capacity = uint32(min(uint64(l.scratchPacks)*n, math.MaxUint32)) // from one rank only
 	}
 	if s.units = uint32(units); a.Shots() == model.TwoShot { // of an owner: all but the root are
 		s.chunk, s.extra = uint32(units/(n-1)), uint32(units%(n-1))
@@ -134,6 +142,8 @@ func (c *Comm) newCollective(t schedule.Task, launch Launch, input, output []dri
 	switch {
 	case launch.Algorithm.Shots() == model.OneShot:
 		x.deal()
+	case launch.Algorithm == RingPush:
+		x.dealRing()
 	case launch.Algorithm.Protocol() == model.Simple:
 		x.dealTwice()
 	}
@@ -198,6 +208,49 @@ func (x *collective) dealTwice() {
 	}
 }
 
+// dealRing does so for a chain of all ranks: from the root on or, of Reduce, to it.
+func (x *collective) dealRing() {
+	t, n := x.task, x.task.Ranks
+	all := uint64(t.Count) * uint64(t.Datatype.Size())
+	for hop := range n {
+		rank, next := (t.Root+hop)%n, (t.Root+hop+1)%n
+		switch {
+		case t.Collective == model.Reduce: // of which the kernel knows the next rank
+			x.shares[rank][rank] = share{x.input[rank], x.output[rank], all}
+		case hop == 0:
+			x.shares[rank][next] = share{x.input[rank], x.output[next], all}
+			x.shares[rank][rank] = share{from: x.input[rank], to: x.output[rank]}
+		case hop < n-1:
+			x.shares[rank][next] = share{x.output[rank], x.output[next], all}
+		}
+	}
+}
+
+// turn returns whom a rank waits for in each round, ranks for nobody, and whether
+// others wait for it.
+func (x *collective) turn(rank int) (source, passed uint32) {
+	n, root := x.task.Ranks, x.task.Root
+	place := (rank - root + n) % n // in the chain of Broadcast
+	if x.task.Collective == model.Reduce {
+		place = (place + n - 1) % n // which begins behind the root
+	}
+	switch ring := x.launch.Algorithm == RingPush; {
+	case ring && place == 0, !ring && x.relayed() && rank == root:
+		return uint32(n), 1
+	case ring:
+		return uint32((rank + n - 1) % n), bit(place < n-1)
+	case x.relayed():
+		return uint32(root), 0
+	default:
+		return uint32(n), 0
+	}
+}
+
+// relayed tells whether owners pass on what the root of a Broadcast sends them.
+func (x *collective) relayed() bool {
+	return x.task.Collective == model.Broadcast && (x.launch.Algorithm == TwoShotPush || x.launch.Algorithm == RingPush)
+}
+
 // lineArgs returns the parameters of kernels/lines.cuh for a rank.
 func (x *collective) lineArgs(rank int) *args {
 	a := x.args(rank)
@@ -227,17 +280,16 @@ func (x *collective) lineArgs(rank int) *args {
 
 // shareArgs returns the parameters of kernels/shares.cuh for a rank.
 func (x *collective) shareArgs(rank int) *sharesArgs {
-	s := &sharesArgs{args: *x.args(rank), source: uint32(x.task.Ranks)}
+	s := &sharesArgs{args: *x.args(rank)}
+	s.source, s.passed = x.turn(rank)
 	for r, share := range x.shares[rank] {
 		s.args.input[r], s.args.output[r], s.bytes[r] = share.from, share.to, share.bytes
 	}
 	own := &s.args.output[rank]
-	switch relayed := x.launch.Algorithm == TwoShotPush && x.task.Collective == model.Broadcast; {
-	case relayed:
-		if s.source = uint32(x.task.Root); rank == x.task.Root && s.args.input[rank] == *own {
-			*own = 0
-		}
-	case !x.task.Collective.Reduces() && s.args.input[rank] == *own:
+	switch inPlace := s.args.input[rank] == *own; {
+	case inPlace && x.relayed():
+		*own = 0
+	case inPlace && !x.task.Collective.Reduces():
 		s.args.input[rank] = 0
 	}
 	return s

@@ -84,7 +84,7 @@ func (h *emulatedHost) draw(t *rapid.T) (schedule.Task, Launch) {
 	}
 	able := []Algorithm{OneShotLL, OneShotLL128, TwoShotLL, TwoShotLL128, TwoShotPush, TwoShotPull}
 	if task.Collective != model.AllReduce {
-		able = slices.DeleteFunc([]Algorithm{OneShotLL, OneShotLL128, TwoShotLL128, OneShotPush, TwoShotPush}, func(a Algorithm) bool { return !a.does(task.Collective) })
+		able = slices.DeleteFunc([]Algorithm{OneShotLL, OneShotLL128, TwoShotLL128, OneShotPush, TwoShotPush, RingPush}, func(a Algorithm) bool { return !a.does(task.Collective) })
 	}
 	task.InPlace = task.CanOverlap() && rapid.Bool().Draw(t, "in place")
 	return task, Launch{
@@ -160,7 +160,7 @@ func (h *emulatedHost) launch(t require.TestingT, rank int, module, kernel strin
 		require.NoError(t, err)
 	}
 	size := unsafe.Sizeof(args{})
-	if kernel == deliverKernels[OneShotPush] || kernel == collectKernels[OneShotPush] {
+	if slices.Contains([]string{deliverKernels[OneShotPush], collectKernels[OneShotPush], collectKernels[RingPush]}, kernel) {
 		size = unsafe.Sizeof(sharesArgs{})
 	}
 	require.NoError(t, h.machine.Launch(rank, programs[key], kernel, blocks, threads, unsafe.Slice((*byte)(params), size)))

@@ -52,9 +52,14 @@ func collectiveLaunches(t schedule.Task) (list []cuda.Launch) {
 			add(a, 512, 16, 64, 132, 264)
 			add(a, 512, 64, 132, 264)
 			add(a, 256, 16, 264, 512)
-			add(a, 256, 64, 264, 512)
-			add(a, 128, 64, 512)
-			add(a, 512, 256, 264)
+		}
+	}
+	if t.Collective.Rooted() && t.Bytes() >= 4*units.MiB {
+		for _, window := range []units.Bytes{units.MiB, 2 * units.MiB, 4 * units.MiB, 8 * units.MiB} {
+			if rounds := int(t.Bytes() / window); rounds > 1 {
+				add(cuda.RingPush, 512, rounds, 132, 264)
+				add(cuda.RingPush, 256, rounds, 264, 512)
+			}
 		}
 	}
 	if t.Bytes() >= 16*units.MiB {

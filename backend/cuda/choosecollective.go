@@ -10,28 +10,59 @@ func ChooseFor(c model.Collective, ranks int, bytes int64) Launch {
 		return Choose(ranks, bytes)
 	}
 	const kib, mib = 1 << 10, 1 << 20
-	share := bytes
-	if c == model.AllGather || c == model.ReduceScatter || c == model.AllToAll {
+	share, sent := bytes, bytes // to one rank, and to all
+	switch c {
+	case model.AllGather, model.ReduceScatter, model.AllToAll:
 		share = bytes / int64(ranks)
+		sent = share * int64(ranks-1)
+	case model.Broadcast, model.Reduce:
+		sent = bytes * int64(ranks-1)
 	}
-	blocks := func(perBlock int64, most int) int {
-		return int(max(1, min((share+perBlock-1)/perBlock, int64(most))))
+	lines := func(a Algorithm, perBlock int64) Launch {
+		return Launch{Algorithm: a, Blocks: int(max(1, min((share+perBlock-1)/perBlock, lineBlocks))), Threads: 512, Rounds: 1}
 	}
-	push := OneShotPush
-	if c.Rooted() && ranks > 2 {
-		push = TwoShotPush
+	switch reduces := c.Reduces(); {
+	case share <= 16*kib:
+		return lines(OneShotLL, kib)
+	case c.Rooted() && ranks > 2:
+		return chooseRooted(c, bytes, lines)
+	case sent <= 2*mib, reduces && sent <= 6*mib, c.Rooted() && sent <= 4*mib:
+		return lines(OneShotLL128, 2*kib)
+	case bytes <= 4*mib:
+		return Launch{Algorithm: OneShotPush, Blocks: 32, Threads: 512, Rounds: 1}
+	case bytes <= 8*mib:
+		return Launch{Algorithm: OneShotPush, Blocks: 64, Threads: 512, Rounds: 1}
+	case bytes <= 32*mib:
+		return Launch{Algorithm: OneShotPush, Blocks: 132, Threads: 512, Rounds: 1}
+	case bytes <= 64*mib:
+		return Launch{Algorithm: OneShotPush, Blocks: 132, Threads: 512, Rounds: 4}
+	case !reduces:
+		return Launch{Algorithm: OneShotCopy, Blocks: 1, Threads: 32, Rounds: 1}
+	case bytes < 512*mib:
+		return Launch{Algorithm: OneShotPush, Blocks: 132, Threads: 512, Rounds: 16}
+	case c == model.ReduceScatter && ranks > 2:
+		return Launch{Algorithm: OneShotCopy, Blocks: 132, Threads: 512, Rounds: 4}
+	default:
+		return Launch{Algorithm: OneShotPush, Blocks: 132, Threads: 512, Rounds: 64}
+	}
+}
+
+// chooseRooted is ChooseFor of Broadcast and Reduce on more than two ranks: from one
+// rank to all or from all to one, two hops are soon better than one, and a chain
+// than two hops.
+func chooseRooted(c model.Collective, bytes int64, lines func(Algorithm, int64) Launch) Launch {
+	const kib, mib = 1 << 10, 1 << 20
+	once, twice := int64(128*kib), int64(16*mib)
+	if c == model.Reduce {
+		once, twice = 512*kib, 4*mib
 	}
 	switch {
-	case share <= 16*kib:
-		return Launch{Algorithm: OneShotLL, Blocks: blocks(kib, 64), Threads: 512, Rounds: 1}
-	case share <= 256*kib:
-		return Launch{Algorithm: OneShotLL128, Blocks: blocks(4*kib, 64), Threads: 512, Rounds: 1}
-	case bytes <= 16*mib:
-		return Launch{Algorithm: push, Blocks: 64, Threads: 512, Rounds: 2}
-	case bytes <= 128*mib || c.Rooted():
-		return Launch{Algorithm: push, Blocks: 132, Threads: 512, Rounds: 8}
-	default:
-		return Launch{Algorithm: OneShotCopy, Blocks: 132, Threads: 512, Rounds: 4}
+	case bytes <= once:
+		return lines(OneShotLL128, 2*kib)
+	case bytes <= twice:
+		return lines(TwoShotLL128, 8*kib)
+	default: // all blocks are within 2 MiB
+		return Launch{Algorithm: RingPush, Blocks: 132, Threads: 512, Rounds: int(bytes / (2 * mib))}
 	}
 }
 
@@ -40,6 +71,7 @@ func ChooseFor(c model.Collective, ranks int, bytes int64) Launch {
 var usualCollective = []Launch{
 	{Algorithm: OneShotLL, Blocks: 64, Threads: 512, Rounds: 1},
 	{Algorithm: OneShotLL128, Blocks: 64, Threads: 512, Rounds: 1},
-	{Algorithm: OneShotPush, Blocks: 132, Threads: 512, Rounds: 8},
-	{Algorithm: TwoShotPush, Blocks: 132, Threads: 512, Rounds: 8},
+	{Algorithm: OneShotPush, Blocks: 132, Threads: 512, Rounds: 4},
+	{Algorithm: TwoShotLL128, Blocks: 128, Threads: 512, Rounds: 1},
+	{Algorithm: TwoShotPush, Blocks: 132, Threads: 512, Rounds: 16},
 }

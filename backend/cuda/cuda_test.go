@@ -309,3 +309,19 @@ func (e emulated) Repeat(rank int, side backend.Side, pattern []byte) error {
 	}
 	return err
 }
+
+// What is chosen for a collective fits the call, whatever the count, and does it.
+func TestChooseFor(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		task := schedule.Task{
+			Collective: model.Collective(rapid.IntRange(int(model.AllGather), int(model.Exchange)).Draw(t, "collective")),
+			Datatype:   rapid.SampledFrom(model.Datatypes()).Draw(t, "datatype"), Ranks: rapid.IntRange(2, maxRanks).Draw(t, "ranks"), Nodes: 1,
+		}
+		size := units.Bytes(1) << rapid.IntRange(4, 32).Draw(t, "power")
+		task = task.Sized(size + units.Bytes(rapid.Int64Range(0, int64(size)-1).Draw(t, "more")))
+		l := ChooseFor(task.Collective, task.Ranks, int64(task.Bytes()))
+		assert.True(t, l.Algorithm.does(task.Collective))
+		_, err := newLayout(task.Ranks, int64(task.Bytes()+units.MiB)).fitCollective(l, task)
+		assert.NoError(t, err, "%v of %v on %d ranks", task.Collective, task.Bytes(), task.Ranks)
+	})
+}

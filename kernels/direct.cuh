@@ -22,31 +22,32 @@ DEVICE const Quad *packs(const char *p) { return reinterpret_cast<const Quad *>(
 struct Flags {
   const Args &a;
   Patience patience;
+  const u32 row;
   u32 base; // what the counters of the last call came to
 
-  DEVICE explicit Flags(const Args &args) : a(args), patience(args) {
+  DEVICE explicit Flags(const Args &args) : a(args), patience(args), row(args.row + blockIdx.x) {
     awaitTurn();
     patience.over = getRelaxed(&a.control(rank()).stop);
-    base = a.control(rank()).epoch[blockIdx.x];
+    base = a.control(rank()).epoch[row];
   }
   // Says that all that this block has written so far, for phase, is complete.
   DEVICE void signal(int phase, u32 progress) {
     __syncthreads();
     const int r = threadIdx.x;
-    if (r < ranks() && r != rank()) putRelease(&a.control(r).flag[phase][blockIdx.x][rank()], base + progress);
+    if (r < ranks() && r != rank()) putRelease(&a.control(r).flag[phase][row][rank()], base + progress);
   }
   // Waits until every peer has said so.
   DEVICE void await(int phase, u32 progress) {
     const int r = threadIdx.x;
     if (r < ranks() && r != rank()) {
-      const u32 *flag = &a.control(rank()).flag[phase][blockIdx.x][r];
+      const u32 *flag = &a.control(rank()).flag[phase][row][r];
       while (int(getAcquire(flag) - (base + progress)) < 0 && patience.more()) {
       }
     }
     __syncthreads();
   }
   DEVICE void close(u32 progress) {
-    if (threadIdx.x == 0) a.control(rank()).epoch[blockIdx.x] = base + progress;
+    if (threadIdx.x == 0) a.control(rank()).epoch[row] = base + progress;
   }
 };
 

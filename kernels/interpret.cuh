@@ -65,6 +65,32 @@ struct Program {
   Worker *workers;
 };
 
+// Reader hands out a worker's moves, one after the other. A move is loaded while the
+// one before is carried out. Two lie in shared memory: threads may still look at one
+// when others turn to the next.
+template <class M> struct Pages { M of[2]; };
+template <class M> struct Reader {
+  static constexpr u32 words = sizeof(M) / 8;
+  const u64 *moves;
+  const u32 count;
+  u64 next = 0; // this thread's word of the next move
+
+  DEVICE explicit Reader(const Worker &w) : moves(reinterpret_cast<const u64 *>(w.moves)), count(w.count) { fetch(0); }
+  // Returns the m-th move, for all threads of the block.
+  DEVICE const M &turn(Pages<M> &pages, u32 m) {
+    M &page = pages.of[m % 2];
+    if (threadIdx.x < words) reinterpret_cast<u64 *>(&page)[threadIdx.x] = next;
+    __syncthreads();
+    fetch(m + 1);
+    return page;
+  }
+
+private:
+  DEVICE void fetch(u32 m) {
+    if (threadIdx.x < words && m < count) next = moves[m * words + threadIdx.x];
+  }
+};
+
 template <class T, class Op> DEVICE void interpret(const Program &p) {
   Patience patience(p.args);
   awaitTurn();
@@ -72,11 +98,10 @@ template <class T, class Op> DEVICE void interpret(const Program &p) {
   Worker &worker = p.workers[blockIdx.x];
   const u32 call = worker.calls, thread = threadIdx.x, threads = blockDim.x;
   using M = typename MoveOf<Op>::Type;
-  __shared__ M move;
-  for (u32 m = 0; m < worker.count; m++) {
-    for (u32 i = thread; i < sizeof(M) / 8; i += threads)
-      reinterpret_cast<u64 *>(&move)[i] = reinterpret_cast<const u64 *>(reinterpret_cast<const M *>(worker.moves) + m)[i];
-    __syncthreads();
+  __shared__ Pages<M> pages;
+  Reader<M> reader(worker);
+  for (u32 m = 0; m < reader.count; m++) {
+    const M &move = reader.turn(pages, m);
     if (thread < move.waits) {
       const Count &c = move.wait[thread];
       while (int(getAcquire(c.flag) - (c.before + call * c.each)) < 0 && patience.more()) {
@@ -122,7 +147,6 @@ template <class T, class Op> DEVICE void interpret(const Program &p) {
       const Count &c = move.post[thread];
       putRelease(c.flag, c.before + call * c.each);
     }
-    __syncthreads(); // the posts are read before the next move lies there
   }
   if (thread == 0) worker.calls = call + 1;
 }
@@ -145,61 +169,110 @@ template <class T> DEVICE void scatter(char *buffer, u64 bytes, u64 word, u64 w)
     if (word * 8 + i * sizeof(T) < bytes) reinterpret_cast<T *>(buffer + word * 8)[i] = e[i];
 }
 
-// The same over LL or LL128: a warp carries a line at a time from the sources to the
-// targets, and waits for each line by itself, so that lines of a move overlap.
+// Carries some lines of a move, warps apart from the first on, from its sources to its
+// targets, and waits for all of them at once. Whole lines lie in buffers at multiples
+// of 8 bytes and do not end inside one.
+template <class T, class Op, class Line, int some, bool whole> struct Carrier {
+  const LineMove &move;
+  Patience &patience;
+  const u32 call, lane = threadIdx.x % 32, warps = blockDim.x / 32;
+
+  DEVICE void carry(u32 first, u32 end, bool &mayStore) const {
+    Reduction<T, Op> sum[some][Line::perLane];
+    ROLLED for (u32 s = 0; s < move.sources; s++) {
+      const Lines &from = move.source[s];
+      u64 w[some][Line::perLane];
+      if (from.taken) {
+        receive(from, first, end, w);
+      } else {
+        UNROLLED for (int k = 0; k < some; k++)
+          UNROLLED for (int j = 0; j < Line::perLane; j++) {
+            w[k][j] = 0;
+            if (line(first, k) < end && Line::has(lane, j)) w[k][j] = read(from.at, word(line(first, k), j));
+          }
+      }
+      UNROLLED for (int k = 0; k < some; k++)
+        UNROLLED for (int j = 0; j < Line::perLane; j++)
+          if (s == 0) sum[k][j].start(w[k][j]);
+          else sum[k][j].add(w[k][j]);
+    }
+    if (!mayStore) {
+      awaitSlots();
+      mayStore = true;
+    }
+    u64 w[some][Line::perLane];
+    UNROLLED for (int k = 0; k < some; k++)
+      UNROLLED for (int j = 0; j < Line::perLane; j++) w[k][j] = sum[k][j].finish(move.finish);
+    ROLLED for (u32 t = 0; t < move.targets; t++) {
+      const Lines &to = move.target[t];
+      UNROLLED for (int k = 0; k < some; k++) {
+        if (line(first, k) >= end) continue;
+        if (to.taken) {
+          putPack(to.at + place(line(first, k)), Line::seal(w[k], to.epoch(call)));
+        } else {
+          UNROLLED for (int j = 0; j < Line::perLane; j++)
+            if (Line::has(lane, j)) write(to.at, word(line(first, k), j), w[k][j]);
+        }
+      }
+    }
+  }
+
+private:
+  DEVICE u32 line(u32 first, int k) const { return first + k * warps; }
+  DEVICE u64 place(u32 line) const { return u64(line) * lineBytes + lane * 16; }
+  DEVICE u64 word(u32 line, int j) const { return u64(line) * Line::words + Line::place(lane, j); }
+  DEVICE u64 read(const char *buffer, u64 word) const {
+    return whole ? *reinterpret_cast<const u64 *>(buffer + word * 8) : gather<T>(buffer, move.bytes, word);
+  }
+  DEVICE void write(char *buffer, u64 word, u64 w) const {
+    if (whole) *reinterpret_cast<u64 *>(buffer + word * 8) = w;
+    else scatter<T>(buffer, move.bytes, word, w);
+  }
+  DEVICE void receive(const Lines &from, u32 first, u32 end, u64 (&w)[some][Line::perLane]) const {
+    const u32 epoch = from.epoch(call);
+    Pack v[some] = {};
+    bool ready;
+    do { // lanes that lost patience vote on, so that a warp stays together
+      ready = true;
+      UNROLLED for (int k = 0; k < some; k++)
+        if (line(first, k) < end) v[k] = getPack(from.at + place(line(first, k)));
+      UNROLLED for (int k = 0; k < some; k++) ready = ready && (line(first, k) >= end || Line::sealed(v[k], lane, epoch));
+    } while (!inAllLanes(ready || !patience.more()));
+    UNROLLED for (int k = 0; k < some; k++) Line::open(v[k], w[k]);
+  }
+  // Waits until the readers of all targets have taken what lay in their slots.
+  DEVICE void awaitSlots() const {
+    if (lane < move.targets && move.target[lane].taken) {
+      const Lines &to = move.target[lane];
+      while (int(getAcquire(to.taken) - (to.epoch(call) - to.behind)) < 0 && patience.more()) {
+      }
+    }
+    syncWarp();
+  }
+};
+
+// The same over LL or LL128: a warp carries lines from the sources to the targets, and
+// waits for them by itself, so that lines of a move overlap.
 template <class T, class Op, class Line> DEVICE void interpretLines(const Program &p) {
+  constexpr int some = 4;
   Patience patience(p.args);
   awaitTurn();
   patience.over = getRelaxed(&p.args.control(rank()).stop);
   Worker &worker = p.workers[blockIdx.x];
-  const u32 call = worker.calls, thread = threadIdx.x, threads = blockDim.x, lane = thread % 32;
-  __shared__ LineMove move;
-  for (u32 m = 0; m < worker.count; m++) {
-    for (u32 i = thread; i < sizeof(move) / 8; i += threads)
-      reinterpret_cast<u64 *>(&move)[i] = reinterpret_cast<const u64 *>(reinterpret_cast<const LineMove *>(worker.moves) + m)[i];
-    __syncthreads();
-    if (thread < move.targets && move.target[thread].taken) {
-      const Lines &to = move.target[thread];
-      while (int(getAcquire(to.taken) - (to.epoch(call) - to.behind)) < 0 && patience.more()) {
-      }
-    }
-    __syncthreads();
-    const u32 lines = u32((move.bytes + Line::words * 8 - 1) / (Line::words * 8));
-    ROLLED for (u32 i = thread / 32; i < lines; i += threads / 32) {
-      const u64 place = u64(i) * lineBytes + lane * 16;
-      const auto word = [&](int j) { return u64(i) * Line::words + Line::place(lane, j); };
-      Reduction<T, Op> sum[Line::perLane];
-      ROLLED for (u32 s = 0; s < move.sources; s++) {
-        const Lines &from = move.source[s];
-        u64 w[Line::perLane];
-        if (from.taken) {
-          Pack v; // lanes that lost patience vote on, so that a warp stays together
-          do v = getPack(from.at + place);
-          while (!inAllLanes(Line::sealed(v, lane, from.epoch(call)) || !patience.more()));
-          Line::open(v, w);
-        } else {
-          UNROLLED for (int j = 0; j < Line::perLane; j++)
-            w[j] = Line::has(lane, j) ? gather<T>(from.at, move.bytes, word(j)) : 0;
-        }
-        UNROLLED for (int j = 0; j < Line::perLane; j++)
-          if (s == 0) sum[j].start(w[j]);
-          else sum[j].add(w[j]);
-      }
-      u64 w[Line::perLane];
-      UNROLLED for (int j = 0; j < Line::perLane; j++) w[j] = sum[j].finish(move.finish);
-      ROLLED for (u32 t = 0; t < move.targets; t++) {
-        const Lines &to = move.target[t];
-        if (to.taken) {
-          putPack(to.at + place, Line::seal(w, to.epoch(call)));
-        } else {
-          UNROLLED for (int j = 0; j < Line::perLane; j++)
-            if (Line::has(lane, j)) scatter<T>(to.at, move.bytes, word(j), w[j]);
-        }
-      }
-    }
+  const u32 call = worker.calls, thread = threadIdx.x, warp = thread / 32, warps = blockDim.x / 32;
+  __shared__ Pages<LineMove> pages;
+  Reader<LineMove> reader(worker);
+  for (u32 m = 0; m < reader.count; m++) {
+    const LineMove &move = reader.turn(pages, m);
+    u64 odd = 0; // of the places in buffers
+    for (u32 s = 0; s < move.sources; s++) odd |= move.source[s].taken ? 0 : reinterpret_cast<u64>(move.source[s].at) % 8;
+    for (u32 t = 0; t < move.targets; t++) odd |= move.target[t].taken ? 0 : reinterpret_cast<u64>(move.target[t].at) % 8;
+    const u32 whole = odd ? 0 : u32(move.bytes / (Line::words * 8)), lines = u32((move.bytes + Line::words * 8 - 1) / (Line::words * 8));
+    bool mayStore = false;
+    ROLLED for (u32 i = warp; i < whole; i += some * warps) Carrier<T, Op, Line, some, true>{move, patience, call}.carry(i, whole, mayStore);
+    ROLLED for (u32 i = whole + warp; i < lines; i += warps) Carrier<T, Op, Line, 1, false>{move, patience, call}.carry(i, lines, mayStore);
     __syncthreads();
     if (thread < move.sources && move.source[thread].taken) putRelease(move.source[thread].taken, move.source[thread].epoch(call));
-    __syncthreads(); // all is read before the next move lies there
   }
   if (thread == 0) worker.calls = call + 1;
 }

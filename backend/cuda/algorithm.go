@@ -39,10 +39,29 @@ type Launch struct {
 	// Rounds is how often a block of TwoShotPush alternates between its phases,
 	// and how many pieces Hybrid cuts a chunk into.
 	Rounds int
+	// Pushed is the part of a piece, in percent, that the kernels of Hybrid store to
+	// the peers; copy engines carry the rest. Beside is the part of the call that
+	// TwoShotPush carries out at the same time.
+	Pushed, Beside int
+	// Strict keeps the ranks of Hybrid in step.
+	Strict bool
 }
 
 func (l Launch) String() string {
-	return fmt.Sprintf("%v %dx%d/%d", l.Algorithm, l.Blocks, l.Threads, l.Rounds)
+	return fmt.Sprintf("%v %dx%d/%d/%d/%d/%v", l.Algorithm, l.Blocks, l.Threads, l.Rounds, l.Pushed, l.Beside, l.Strict)
+}
+
+// kernels names those that a call of so many bytes is queued with: of what is left
+// after the last whole pack, one shot is.
+func (l Launch) kernels(bytes uint64) []string {
+	names := []string{l.Algorithm.String()}
+	if l.Algorithm == Hybrid {
+		names = []string{combineKernel, TwoShotPush.String()}
+	}
+	if l.Algorithm.Protocol() == model.Simple && bytes%packBytes != 0 {
+		names = append(names, OneShotLL.String())
+	}
+	return names
 }
 
 // Protocol returns the protocol that the algorithm uses.

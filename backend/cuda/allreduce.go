@@ -19,9 +19,10 @@ type Call struct {
 
 func (c *Call) bytes() uint64 { return uint64(c.Count) * uint64(c.Datatype.Size()) }
 
-// Prepare loads the kernels that calls of a datatype and operation need.
-func (c *Comm) Prepare(d model.Datatype, op model.Redop) error {
-	_, err := c.load(d, op)
+// Prepare loads the kernels that a call needs, which would otherwise wait for those
+// that run.
+func (c *Comm) Prepare(call Call, launch Launch) error {
+	_, err := c.load(call.Datatype, call.Redop, launch.kernels(call.bytes())...)
 	return err
 }
 
@@ -34,7 +35,7 @@ func (c *Comm) AllReduce(call Call, launch Launch, streams []*driver.Stream) err
 // none of the ranks is left out.
 const none = -1
 
-// allReduce is AllReduce without a rank; the hybrid has no such form.
+// allReduce is AllReduce without a rank.
 func (c *Comm) allReduce(call Call, launch Launch, streams []*driver.Stream, without int) error {
 	if err := c.validate(call, streams); err != nil {
 		return err
@@ -42,12 +43,12 @@ func (c *Comm) allReduce(call Call, launch Launch, streams []*driver.Stream, wit
 	if call.Count == 0 {
 		return nil
 	}
-	modules, err := c.load(call.Datatype, call.Redop)
+	modules, err := c.load(call.Datatype, call.Redop, launch.kernels(call.bytes())...)
 	if err != nil {
 		return err
 	}
 	if launch.Algorithm == Hybrid {
-		return c.hybrid(call, launch, modules, streams)
+		return c.hybrid(call, launch, modules, streams, without)
 	}
 	s, err := c.layout.fit(launch, call.bytes(), len(c.ranks))
 	if err != nil {

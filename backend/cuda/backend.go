@@ -133,19 +133,10 @@ func (a Algorithm) is(t schedule.Task) bool {
 }
 
 // PrepareLaunch gives a call memory, to be run by a hot kernel.
-func (b *Backend) PrepareLaunch(t schedule.Task, l Launch) (*Work, error) {
-	return b.PrepareWithout(none, t, l)
-}
-
-// PrepareWithout is PrepareLaunch of a call in which a rank does not take part,
-// which tests that the others notice.
-func (b *Backend) PrepareWithout(rank int, t schedule.Task, l Launch) (x *Work, err error) {
+func (b *Backend) PrepareLaunch(t schedule.Task, l Launch) (x *Work, err error) {
 	g, err := b.group(t.Ranks)
 	if err != nil {
 		return nil, err
-	}
-	if _, known := moduleNames[t.Datatype]; !known {
-		return nil, fmt.Errorf("%w: no kernels for %v", backend.ErrUnsupported, t.Datatype)
 	}
 	if err := g.fits(l, uint64(t.Bytes())); err != nil {
 		return nil, fmt.Errorf("%w: %w", backend.ErrUnsupported, err)
@@ -154,11 +145,11 @@ func (b *Backend) PrepareWithout(rank int, t schedule.Task, l Launch) (x *Work, 
 	if err := x.Place(x.Alloc); err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
-	if err := g.Comm.Prepare(t.Datatype, t.Redop); err != nil {
+	call := Call{Input: x.Side(backend.Input), Output: x.Side(backend.Output), Count: t.Count, Datatype: t.Datatype, Redop: t.Redop}
+	if err := g.Comm.Prepare(call, l); err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
-	call := Call{Input: x.Side(backend.Input), Output: x.Side(backend.Output), Count: t.Count, Datatype: t.Datatype, Redop: t.Redop}
-	x.Queue = func() error { return g.allReduce(call, l, g.streams, rank) }
+	x.Queue = func() error { return g.allReduce(call, l, g.streams, x.Absent-1) }
 	return x, nil
 }
 

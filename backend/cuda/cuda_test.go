@@ -22,7 +22,7 @@ import (
 
 // The structs are laid out as the static_asserts of the kernels say.
 func TestLayouts(t *testing.T) {
-	assert.EqualValues(t, 248, unsafe.Sizeof(args{}))
+	assert.EqualValues(t, 256, unsafe.Sizeof(args{}))
 	assert.EqualValues(t, 456, unsafe.Sizeof(move{}))
 	assert.EqualValues(t, 464, unsafe.Sizeof(averageMove{}))
 	assert.EqualValues(t, 600, unsafe.Sizeof(lineMove{}))

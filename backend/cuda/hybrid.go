@@ -14,7 +14,7 @@ const (
 )
 
 // commonKernels are those of kernels/common.cu.
-var commonKernels = []string{barrierKernel, storesKernel, loadsKernel, flagsKernel}
+var commonKernels = []string{barrierKernel, storesKernel, loadsKernel, bulkKernel, flagsKernel}
 
 // maxPieces is how many pieces the hybrid cuts a chunk into at the most.
 const maxPieces = 64
@@ -91,22 +91,25 @@ func (l *lanes) close() error {
 // Each rank has one copy under way at a time, and all ranks copy to the one that
 // lies equally far on: on 4x H200 two copies into the same GPU took more than
 // twice as long as one. Barriers keep the ranks in step.
-func (c *Comm) hybrid(call Call, launch Launch, modules []*loaded, streams []*driver.Stream) error {
+func (c *Comm) hybrid(call Call, launch Launch, modules []*module, streams []*driver.Stream, without int) error {
 	if err := c.openLanes(); err != nil {
 		return err
 	}
 	h := hybrid{Comm: c, call: call, launch: launch, modules: modules, packs: call.bytes() / packBytes}
+	h.beside = h.packs * uint64(launch.Beside) / 100
 	if err := c.fitsHybrid(launch, h.packs); err != nil {
 		return err
 	}
 	for rank, s := range streams {
-		h.queueRank(rank, s)
+		if rank != without {
+			h.queueRank(rank, s)
+		}
 	}
 	if h.err != nil {
 		return h.err
 	}
 	if tail := int64(call.bytes() % packBytes); tail > 0 {
-		return c.AllReduce(call.tail(tail), Launch{Algorithm: OneShotLL, Blocks: 1, Threads: 32}, streams)
+		return c.allReduce(call.tail(tail), Launch{Algorithm: OneShotLL, Blocks: 1, Threads: 32}, streams, without)
 	}
 	return nil
 }
@@ -132,14 +135,16 @@ type hybrid struct {
 	queue
 	call    Call
 	launch  Launch
-	modules []*loaded
+	modules []*module
 	packs   uint64
+	beside  uint64 // packs at the beginning that TwoShotPush has
 }
 
 // piece returns the bytes of the k-th piece of a rank's chunk.
 func (h *hybrid) piece(owner, k int) (offset driver.Pointer, bytes int64) {
 	n, pieces := uint64(len(h.ranks)), uint64(h.launch.Rounds)
-	from, to := h.packs*uint64(owner)/n, h.packs*(uint64(owner)+1)/n
+	rest := h.packs - h.beside
+	from, to := h.beside+rest*uint64(owner)/n, h.beside+rest*(uint64(owner)+1)/n
 	a, b := from+(to-from)*uint64(k)/pieces, from+(to-from)*uint64(k+1)/pieces
 	return driver.Pointer(a * packBytes), int64(b-a) * packBytes
 }
@@ -153,16 +158,54 @@ func (h *hybrid) slot(owner, sender, k int) driver.Pointer {
 }
 
 func (h *hybrid) queueRank(rank int, s *driver.Stream) {
-	pieces := h.launch.Rounds
-	for k := range pieces + 1 {
-		if k < pieces {
-			h.scatter(rank, k, s)
-			h.combine(rank, k, s)
-		}
-		if k > 0 {
-			h.gather(rank, k-1, s)
+	lanes, pieces := h.ranks[rank].lanes, h.launch.Rounds
+	reduce := s
+	if pieces > 1 {
+		reduce = lanes.reduce
+	}
+	if h.beside > 0 {
+		h.pushBeside(rank, s)
+	}
+	for k := range pieces {
+		h.scatter(rank, k, s)
+		h.record(s, lanes.scattered[k])
+		h.wait(reduce, lanes.scattered[k])
+		h.combine(rank, k, reduce)
+		h.record(reduce, lanes.reduced[k])
+	}
+	for k := range pieces {
+		h.wait(s, lanes.reduced[k])
+		if h.launch.Pushed < 100 {
+			h.gather(rank, k, s)
 		}
 	}
+	if h.launch.Pushed < 100 {
+		h.barrier(rank, s)
+	}
+	if h.beside > 0 {
+		h.wait(s, lanes.done[0])
+	}
+}
+
+// pushBeside queues TwoShotPush for the first part of the call.
+func (h *hybrid) pushBeside(rank int, s *driver.Stream) {
+	lanes, n := h.ranks[rank].lanes, uint32(len(h.ranks))
+	h.record(s, lanes.begun)
+	side := lanes.copies[0]
+	h.wait(side, lanes.begun)
+	a := h.args(h.call, rank)
+	units := uint32(h.beside)
+	a.bytes = h.beside * packBytes
+	a.units, a.chunk, a.extra = units, units/n, units%n
+	a.inbox = h.layout.scratch + ((h.packs-h.beside)/uint64(n)+1)*packBytes
+	a.capacity = h.layout.scratchPacks
+	blocks := uint32(h.launch.Blocks)
+	a.stripe = (a.chunk + 1 + blocks - 1) / blocks
+	a.rounds, a.row = 1, 256
+	h.do(func() error {
+		return side.Launch(h.modules[rank].kernels[TwoShotPush.String()], int(blocks), h.launch.Threads, a.pointer())
+	})
+	h.record(side, lanes.done[0])
 }
 
 // scatter copies the k-th piece of every peer's chunk to the peer.
@@ -172,45 +215,60 @@ func (h *hybrid) scatter(rank, k int, s *driver.Stream) {
 		offset, bytes := h.piece(peer, k)
 		h.copy(s, h.slot(peer, rank, k), h.call.Input[rank]+offset, bytes)
 	}
-	h.barrier(rank, s)
+	if h.launch.Strict && k < h.launch.Rounds-1 {
+		h.barrier(rank, s)
+	}
 }
 
-// gather copies the k-th piece of the own result to every peer.
+// gather copies what was not pushed of the own result to every peer.
 func (h *hybrid) gather(rank, k int, s *driver.Stream) {
-	h.wait(s, h.ranks[rank].lanes.reduced[k])
 	offset, bytes := h.piece(rank, k)
+	pushed := bytes / packBytes * int64(h.launch.Pushed) / 100 * packBytes
+	offset += driver.Pointer(pushed)
 	for hop := 1; hop < len(h.ranks); hop++ {
 		peer := (rank + hop) % len(h.ranks)
-		h.copy(s, h.call.Output[peer]+offset, h.call.Output[rank]+offset, bytes)
+		h.copy(s, h.call.Output[peer]+offset, h.call.Output[rank]+offset, bytes-pushed)
 	}
-	h.barrier(rank, s)
+	if h.launch.Strict && k < h.launch.Rounds-1 {
+		h.barrier(rank, s)
+	}
 }
 
 // barrier brings the ranks together.
 func (h *hybrid) barrier(rank int, s *driver.Stream) {
 	r := h.ranks[rank]
 	a := h.args(h.call, rank)
+	a.row = 500
 	h.do(func() error { return s.Launch(r.common.kernels[barrierKernel], 1, 32, a.pointer()) })
 }
 
-// combine reduces the k-th piece of the own chunk, beside the stream.
+// combine reduces the k-th piece of the own chunk and pushes its first part.
 func (h *hybrid) combine(rank, k int, s *driver.Stream) {
-	lanes := h.ranks[rank].lanes
-	h.record(s, lanes.scattered[k])
-	h.wait(lanes.reduce, lanes.scattered[k])
 	a := h.args(h.call, rank)
 	offset, bytes := h.piece(rank, k)
 	a.bytes, a.units = uint64(bytes), uint32(bytes/packBytes)
-	a.output[rank] += offset
+	a.chunk = uint32(int64(a.units) * int64(h.launch.Pushed) / 100)
+	switch h.launch.Pushed {
+	case 0:
+	case 100:
+		a.extra = uint32(h.launch.Blocks)
+		if k == h.launch.Rounds-1 {
+			a.rounds = 1
+		}
+	default:
+		a.extra = uint32(h.launch.Blocks / 4)
+	}
+	for r := range h.ranks {
+		a.output[r] += offset
+	}
 	for sender := range h.ranks {
 		if a.input[sender] += offset; sender != rank {
 			a.input[sender] = h.slot(rank, sender, k)
 		}
 	}
 	h.do(func() error {
-		return lanes.reduce.Launch(h.modules[rank].kernels[combineKernel], h.launch.Blocks, h.launch.Threads, a.pointer())
+		return s.Launch(h.modules[rank].kernels[combineKernel], h.launch.Blocks, h.launch.Threads, a.pointer())
 	})
-	h.record(lanes.reduce, lanes.reduced[k])
 }
 
 // queue queues work until the first error, and keeps that.

@@ -24,9 +24,6 @@ func (b *Backend) interpreted(s schedule.Schedule) (e backend.Execution, err err
 	if t.Protocol != model.Simple && !staged(s) {
 		return nil, fmt.Errorf("%w: %v over %v has items outside slots, which lines cannot carry", backend.ErrUnsupported, t.Algorithm, t.Protocol)
 	}
-	if _, known := moduleNames[t.Datatype]; !known {
-		return nil, fmt.Errorf("%w: no kernels for %v", backend.ErrUnsupported, t.Datatype)
-	}
 	g, err := b.group(t.Ranks)
 	if err != nil {
 		return nil, err
@@ -42,7 +39,7 @@ func (b *Backend) interpreted(s schedule.Schedule) (e backend.Execution, err err
 	if !t.Collective.Reduces() {
 		op = model.Sum
 	}
-	if x.modules, err = x.comm.load(t.Datatype, op); err != nil {
+	if x.modules, err = x.comm.load(t.Datatype, op, interpreterKernels[t.Protocol]); err != nil {
 		return nil, err
 	}
 	if err := x.place(x.Alloc); err != nil {
@@ -66,7 +63,7 @@ type execution struct {
 	Work
 	program
 	comm    *group
-	modules []*loaded
+	modules []*module
 	workers [][]workerRecord // of each rank
 	table   []driver.Pointer // of workers, by rank
 	shared  []driver.Pointer // slots and counters, by rank
@@ -210,7 +207,7 @@ type programArgs struct {
 func (x *execution) queue() error {
 	none := make([]driver.Pointer, x.task.Ranks)
 	for rank, s := range x.Streams {
-		if len(x.workers[rank]) == 0 {
+		if len(x.workers[rank]) == 0 || rank == x.Absent-1 {
 			continue
 		}
 		a := &programArgs{workers: x.table[rank], args: *x.comm.args(Call{Input: none, Output: none, Datatype: x.task.Datatype}, rank)}

@@ -25,7 +25,13 @@ type Work struct {
 	Check func() error
 	// Abort makes calls that are under way end at once; nil where they cannot be.
 	Abort func() error
+	// Absent is a rank that takes no part, plus 1, and 0 for none: so that tests can
+	// see that the others notice.
+	Absent int
 }
+
+// mostCalls are in a graph; more calls are replays of it.
+const mostCalls = 50
 
 // Run implements [backend.Execution]. Several calls are replayed as a CUDA graph
 // and timed on the GPUs: the time is the median of the replays' on the slowest
@@ -35,10 +41,14 @@ func (w *Work) Run(ctx context.Context, times int) (units.Time, error) {
 		return 0, fmt.Errorf("given up: %w", err)
 	}
 	if times > 1 {
-		r := Repeats{Calls: times, Replays: 11}
-		if w.Call.Bytes() > 64*units.MiB {
+		r := Repeats{Calls: min(times, mostCalls), Replays: 11}
+		switch {
+		case w.Call.Bytes() > units.GiB:
+			r.Replays = 3
+		case w.Call.Bytes() > 64*units.MiB:
 			r.Replays = 5
 		}
+		r.Replays = max(r.Replays, times/mostCalls)
 		all, err := Measure(ctx, w.Streams, r, w.Queue, w.Abort)
 		if err := errors.Join(err, w.Check()); err != nil {
 			return 0, err

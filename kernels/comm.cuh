@@ -63,7 +63,6 @@ struct Args {
   u32 chunk, extra; // units of a rank's chunk; the first extra ranks have one more
   u32 stripe;       // units of a chunk (or buffer) that a block has
   u32 rounds;       // that a block's stripe is served in
-  u32 row, padding; // the row of epochs and flags that the first block has
 
   DEVICE Control &control(int r) const { return *reinterpret_cast<Control *>(region[r]); }
   DEVICE u32 chunkBegin(int r) const { return chunk * r + lower(r, extra); }
@@ -75,7 +74,7 @@ struct Args {
     return begin < all ? lower(stripe, all - begin) : 0;
   }
 };
-static_assert(sizeof(Args) == 256, "package cuda lays out the same");
+static_assert(sizeof(Args) == 248, "package cuda lays out the same");
 
 // Access to memory that other GPUs read or write while the kernel runs.
 DEVICE void putRelaxed(u32 *p, u32 v) { asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory"); }

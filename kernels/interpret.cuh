@@ -76,13 +76,11 @@ template <class M> struct Reader {
   u64 next = 0; // this thread's word of the next move
 
   DEVICE explicit Reader(const Worker &w) : moves(reinterpret_cast<const u64 *>(w.moves)), count(w.count) { fetch(0); }
-  // Returns the m-th move, for all threads of the block.
-  DEVICE const M &turn(Pages<M> &pages, u32 m) {
-    M &page = pages.of[m % 2];
-    if (threadIdx.x < words) reinterpret_cast<u64 *>(&page)[threadIdx.x] = next;
-    __syncthreads();
+  // Puts the m-th move into its page, which the threads that move data see once they
+  // have met.
+  DEVICE void turn(Pages<M> &pages, u32 m) {
+    if (threadIdx.x < words) reinterpret_cast<u64 *>(&pages.of[m % 2])[threadIdx.x] = next;
     fetch(m + 1);
-    return page;
   }
 
 private:
@@ -91,23 +89,42 @@ private:
   }
 };
 
+// Named barriers: threads of a block meet, or say that they have come and go on.
+DEVICE void meet(u32 barrier, u32 threads) { asm volatile("barrier.cta.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory"); }
+DEVICE void arrive(u32 barrier, u32 threads) { asm volatile("barrier.cta.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory"); }
+
+// The last warp of a block posts what the others have moved: a release waits until all
+// that was stored has arrived, and meanwhile the others go on with the next move.
 template <class T, class Op> DEVICE void interpret(const Program &p) {
   Patience patience(p.args);
   awaitTurn();
   patience.over = getRelaxed(&p.args.control(rank()).stop);
   Worker &worker = p.workers[blockIdx.x];
-  const u32 call = worker.calls, thread = threadIdx.x, threads = blockDim.x;
+  const u32 call = worker.calls, thread = threadIdx.x, all = blockDim.x, threads = all - 32;
+  enum : u32 { moving = 1, moved = 2, posted = 4 }; // barriers; of the last two there is one for each page
   using M = typename MoveOf<Op>::Type;
   __shared__ Pages<M> pages;
   Reader<M> reader(worker);
   for (u32 m = 0; m < reader.count; m++) {
-    const M &move = reader.turn(pages, m);
+    const M &move = pages.of[m % 2];
+    if (thread >= threads) {
+      meet(moved + m % 2, all);
+      if (thread - threads < move.posts) {
+        const Count &c = move.post[thread - threads];
+        putRelease(c.flag, c.before + call * c.each);
+      }
+      if (m + 2 < reader.count) arrive(posted + m % 2, all);
+      continue;
+    }
+    if (m >= 2) meet(posted + m % 2, all);
+    reader.turn(pages, m);
+    meet(moving, threads);
     if (thread < move.waits) {
       const Count &c = move.wait[thread];
       while (int(getAcquire(c.flag) - (c.before + call * c.each)) < 0 && patience.more()) {
       }
     }
-    __syncthreads();
+    meet(moving, threads);
     u64 places = move.bytes;
     for (u32 s = 0; s < move.sources; s++) places |= reinterpret_cast<u64>(move.source[s]);
     for (u32 t = 0; t < move.targets; t++) places |= reinterpret_cast<u64>(move.target[t]);
@@ -142,11 +159,7 @@ template <class T, class Op> DEVICE void interpret(const Program &p) {
         for (u32 t = 0; t < move.targets; t++) reinterpret_cast<T *>(move.target[t])[i] = Number<T>::narrow(move.finish ? Op::finish(sum) : sum);
       }
     }
-    __syncthreads();
-    if (thread < move.posts) {
-      const Count &c = move.post[thread];
-      putRelease(c.flag, c.before + call * c.each);
-    }
+    arrive(moved + m % 2, all);
   }
   if (thread == 0) worker.calls = call + 1;
 }
@@ -263,7 +276,9 @@ template <class T, class Op, class Line> DEVICE void interpretLines(const Progra
   __shared__ Pages<LineMove> pages;
   Reader<LineMove> reader(worker);
   for (u32 m = 0; m < reader.count; m++) {
-    const LineMove &move = reader.turn(pages, m);
+    const LineMove &move = pages.of[m % 2];
+    reader.turn(pages, m);
+    __syncthreads();
     u64 odd = 0; // of the places in buffers
     for (u32 s = 0; s < move.sources; s++) odd |= move.source[s].taken ? 0 : reinterpret_cast<u64>(move.source[s].at) % 8;
     for (u32 t = 0; t < move.targets; t++) odd |= move.target[t].taken ? 0 : reinterpret_cast<u64>(move.target[t].at) % 8;
@@ -272,7 +287,8 @@ template <class T, class Op, class Line> DEVICE void interpretLines(const Progra
     ROLLED for (u32 i = warp; i < whole; i += some * warps) Carrier<T, Op, Line, some, true>{move, patience, call}.carry(i, whole, mayStore);
     ROLLED for (u32 i = whole + warp; i < lines; i += warps) Carrier<T, Op, Line, 1, false>{move, patience, call}.carry(i, lines, mayStore);
     __syncthreads();
-    if (thread < move.sources && move.source[thread].taken) putRelease(move.source[thread].taken, move.source[thread].epoch(call));
+    // What was read needs no release, which would wait for all that was stored.
+    if (thread < move.sources && move.source[thread].taken) putRelaxed(move.source[thread].taken, move.source[thread].epoch(call));
   }
   if (thread == 0) worker.calls = call + 1;
 }

@@ -22,9 +22,9 @@ type fault struct {
 }
 
 var faults = []fault{
-	{"a rank left out of one shot", leaveOut(cuda.Launch{Algorithm: cuda.OneShotLL, Blocks: 1, Threads: 512}), timedOut},
+	{"a rank left out of one shot", leaveOut(cuda.Launch{Algorithm: cuda.OneShotLL, Blocks: 64, Threads: 512}), timedOut},
 	{"a rank left out of two shots", leaveOut(cuda.Launch{Algorithm: cuda.TwoShotPush, Blocks: 16, Threads: 512, Rounds: 1}), timedOut},
-	{"a rank left out of the hybrid", leaveOut(cuda.Launch{Algorithm: cuda.Hybrid, Blocks: 16, Threads: 512, Rounds: 2}), timedOut},
+	{"a rank left out of a hybrid", leaveOut(cuda.Launch{Algorithm: cuda.Hybrid, Blocks: 16, Threads: 512, Rounds: 2}), timedOut},
 	{"a rank left out of a ring", leaveOutOf(model.Ring, model.Simple), timedOut},
 	{"a rank left out of a tree over LL", leaveOutOf(model.Tree, model.LL), timedOut},
 	{"a call given up", giveUp, func(err error) bool { return errors.Is(err, context.DeadlineExceeded) && !timedOut(err) }},
@@ -120,5 +120,5 @@ func oddBuffer(s *stress) error {
 	for i := range odd {
 		odd[i] = 1<<20 + 4 // it is refused before anything is queued
 	}
-	return comm.AllReduce(cuda.Call{Input: odd, Output: odd, Count: 4, Datatype: model.Float32}, cuda.Launch{Algorithm: cuda.OneShotLL, Blocks: 1, Threads: 32}, streams)
+	return comm.AllReduce(cuda.Call{Input: odd, Output: odd, Count: 4, Datatype: model.Float32}, cuda.Launch{Algorithm: cuda.OneShotLL, Blocks: 64, Threads: 32}, streams)
 }

@@ -35,7 +35,7 @@ func Sweep(ctx context.Context, b *cuda.Backend, t schedule.Task, m backend.Meth
 		bus := float64(t.Bytes().Over(result.Time)/units.GBps) * t.Collective.BusFactor(t.Ranks)
 		_ = out.Write([]string{ // an error is kept for Flush
 			l.Algorithm.String(), strconv.Itoa(t.Ranks), t.Datatype.String(), t.Redop.String(), strconv.FormatInt(int64(t.Bytes()), 10),
-			strconv.Itoa(l.Blocks), strconv.Itoa(l.Threads), strconv.Itoa(l.Rounds), strconv.Itoa(l.Pushed), strconv.Itoa(l.Beside), strconv.FormatBool(l.Strict),
+			strconv.Itoa(l.Blocks), strconv.Itoa(l.Threads), strconv.Itoa(l.Rounds),
 			fmt.Sprintf("%.3f", result.Time.Microseconds()), fmt.Sprintf("%.2f", bus), strconv.FormatInt(result.Wrong, 10),
 		})
 		out.Flush()
@@ -44,7 +44,7 @@ func Sweep(ctx context.Context, b *cuda.Backend, t schedule.Task, m backend.Meth
 }
 
 // SweepHeader names the columns of [Sweep].
-const SweepHeader = "series,gpus,datatype,redop,bytes,blocks,threads,rounds,pushed,beside,strict,median_us,busbw_GBps,wrong"
+const SweepHeader = "series,gpus,datatype,redop,bytes,blocks,threads,rounds,median_us,busbw_GBps,wrong"
 
 // Launches returns the launches that are worth trying at a size.
 
@@ -87,7 +87,7 @@ func Launches(bytes units.Bytes) []cuda.Launch {
 	}
 	if bytes >= 512*units.KiB && bytes <= units.GiB {
 		rounds := one
-		if bytes >= 8*units.MiB {
+		if bytes >= 8*units.MiB && bytes <= 64*units.MiB {
 			rounds = []int{1, 2}
 		}
 		blocks := []int{64, 132}
@@ -100,25 +100,8 @@ func Launches(bytes units.Bytes) []cuda.Launch {
 		}
 	}
 	if bytes >= 16*units.MiB {
-		hybrid := func(blocks, rounds, pushed, beside int, strict bool) {
-			list = append(list, cuda.Launch{Algorithm: cuda.Hybrid, Blocks: blocks, Threads: 512, Rounds: rounds, Pushed: pushed, Beside: beside, Strict: strict})
-		}
-		hybrid(132, 2, 0, 0, true)
-		for rounds := 1; rounds <= 3; rounds++ {
-			hybrid(132, rounds, 0, 0, false)
-			hybrid(132, rounds, 100, 0, false)
-			hybrid(132, rounds, 15, 0, false)
-		}
-		for _, rounds := range []int{1, 2} {
-			hybrid(132, rounds, 10, 0, false)
-			hybrid(132, rounds, 20, 0, false)
-			hybrid(132, rounds, 30, 0, false)
-			for _, beside := range []int{10, 20, 30} {
-				hybrid(64, rounds, 0, beside, false)
-			}
-			hybrid(64, rounds, 15, 20, false)
-			hybrid(64, rounds, 100, 20, false)
-		}
+		add(cuda.HybridPush, []int{132}, []int{512}, one)
+		add(cuda.Hybrid, []int{132}, []int{512}, []int{1, 2, 3, 4})
 	}
 	return list
 }

@@ -18,17 +18,18 @@ const (
 	TwoShotLL128                  // the same in LL128 lines
 	TwoShotPush                   // the same in whole packs, flags apart
 	TwoShotPull                   // owners load what they reduce from the peers' inputs
+	HybridPush                    // copy engines scatter, kernels reduce and store to all
 	Hybrid                        // copy engines scatter and gather, kernels reduce
 )
 
-var algorithmNames = []string{"oneshot_ll", "oneshot_ll128", "twoshot_ll", "twoshot_ll128", "twoshot_push", "twoshot_pull", "hybrid"}
+var algorithmNames = []string{"oneshot_ll", "oneshot_ll128", "twoshot_ll", "twoshot_ll128", "twoshot_push", "twoshot_pull", "hybrid_push", "hybrid"}
 
 // String returns the kernel's name.
 func (a Algorithm) String() string { return algorithmNames[a] }
 
 // Algorithms lists all of them.
 func Algorithms() []Algorithm {
-	return []Algorithm{OneShotLL, OneShotLL128, TwoShotLL, TwoShotLL128, TwoShotPush, TwoShotPull, Hybrid}
+	return []Algorithm{OneShotLL, OneShotLL128, TwoShotLL, TwoShotLL128, TwoShotPush, TwoShotPull, HybridPush, Hybrid}
 }
 
 // Launch is how an algorithm is run.
@@ -37,18 +38,12 @@ type Launch struct {
 	// Blocks and Threads are those of each rank's kernel.
 	Blocks, Threads int
 	// Rounds is how often a block of TwoShotPush alternates between its phases,
-	// and how many pieces Hybrid cuts a chunk into.
+	// and into how many pieces the hybrids cut a chunk.
 	Rounds int
-	// Pushed is the part of a piece, in percent, that the kernels of Hybrid store to
-	// the peers; copy engines carry the rest. Beside is the part of the call that
-	// TwoShotPush carries out at the same time.
-	Pushed, Beside int
-	// Strict keeps the ranks of Hybrid in step.
-	Strict bool
 }
 
 func (l Launch) String() string {
-	return fmt.Sprintf("%v %dx%d/%d/%d/%d/%v", l.Algorithm, l.Blocks, l.Threads, l.Rounds, l.Pushed, l.Beside, l.Strict)
+	return fmt.Sprintf("%v %dx%d/%d", l.Algorithm, l.Blocks, l.Threads, l.Rounds)
 }
 
 // kernels names those that a call of so many bytes is queued with: of what is left
@@ -56,7 +51,7 @@ func (l Launch) String() string {
 func (l Launch) kernels(bytes uint64) []string {
 	names := []string{l.Algorithm.String()}
 	if l.Algorithm == Hybrid {
-		names = []string{combineKernel, TwoShotPush.String()}
+		names[0] = combineKernel
 	}
 	if l.Algorithm.Protocol() == model.Simple && bytes%packBytes != 0 {
 		names = append(names, OneShotLL.String())
@@ -97,6 +92,9 @@ func (a Algorithm) Shots() model.Algorithm {
 	}
 	return model.TwoShot
 }
+
+// hybrid tells whether copy engines take part.
+func (a Algorithm) hybrid() bool { return a == HybridPush || a == Hybrid }
 
 // wordsPerLine is how many words of 8 bytes a line carries.
 var wordsPerLine = map[model.Protocol]uint64{model.LL: 32, model.LL128: 60}

@@ -47,7 +47,7 @@ func (c *Comm) allReduce(call Call, launch Launch, streams []*driver.Stream, wit
 	if err != nil {
 		return err
 	}
-	if launch.Algorithm == Hybrid {
+	if launch.Algorithm.hybrid() {
 		return c.hybrid(call, launch, modules, streams, without)
 	}
 	s, err := c.layout.fit(launch, call.bytes(), len(c.ranks))
@@ -75,7 +75,7 @@ func (c *Comm) allReduce(call Call, launch Launch, streams []*driver.Stream, wit
 
 // fits says why a launch does not suit so many bytes.
 func (c *Comm) fits(launch Launch, bytes uint64) error {
-	if launch.Algorithm == Hybrid {
+	if launch.Algorithm.hybrid() {
 		return c.fitsHybrid(launch, bytes/packBytes)
 	}
 	_, err := c.layout.fit(launch, bytes, len(c.ranks))

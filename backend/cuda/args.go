@@ -27,7 +27,6 @@ type args struct {
 	chunk, extra  uint32
 	stripe        uint32
 	rounds        uint32
-	row, _        uint32
 }
 
 // controlBytes is the size of Control in kernels/comm.cuh: stop, epochs, flags.

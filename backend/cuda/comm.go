@@ -98,6 +98,16 @@ func New(gpus []*driver.GPU, options Options) (*Comm, error) {
 // Ranks returns how many ranks there are.
 func (c *Comm) Ranks() int { return len(c.ranks) }
 
+// sharing returns how many ranks a GPU stands for.
+func (c *Comm) sharing(g *driver.GPU) (n int) {
+	for _, r := range c.ranks {
+		if r.gpu == g {
+			n++
+		}
+	}
+	return n
+}
+
 // Reset brings the communicator back to its first state after a fault. No call
 // may be under way.
 func (c *Comm) Reset() error {

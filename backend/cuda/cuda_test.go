@@ -22,7 +22,7 @@ import (
 
 // The structs are laid out as the static_asserts of the kernels say.
 func TestLayouts(t *testing.T) {
-	assert.EqualValues(t, 256, unsafe.Sizeof(args{}))
+	assert.EqualValues(t, 248, unsafe.Sizeof(args{}))
 	assert.EqualValues(t, 456, unsafe.Sizeof(move{}))
 	assert.EqualValues(t, 464, unsafe.Sizeof(averageMove{}))
 	assert.EqualValues(t, 600, unsafe.Sizeof(lineMove{}))
@@ -74,7 +74,7 @@ func TestChoose(t *testing.T) {
 		l := newLayout(ranks, 512<<20)
 		for bytes := int64(1); bytes <= 256<<20; bytes = bytes*3/2 + 1 {
 			launch := Choose(ranks, bytes)
-			if launch.Algorithm == Hybrid {
+			if launch.Algorithm.hybrid() {
 				continue
 			}
 			_, err := l.fit(launch, uint64(bytes), ranks)

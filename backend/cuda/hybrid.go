@@ -83,23 +83,26 @@ func (l *lanes) close() error {
 	return errors.Join(errs...)
 }
 
-// hybrid is the two-shot with copy engines for what needs no arithmetic: they
-// carry 256 bytes a packet over NVLink, stores of kernels 128. Each rank's chunk
-// goes in pieces: peers copy theirs into its scratch, a kernel reduces them into
-// its output while the next piece is copied, and copies take the result to all.
+// hybrid is the two-shot with copy engines for what needs no arithmetic: they carry
+// 256 bytes a packet over NVLink, stores of kernels 128. Each rank's chunk goes in
+// pieces: peers copy theirs into its scratch, and a kernel reduces them into its output
+// while the next piece is copied. Copies take the result to all (Hybrid), or the kernel
+// stores it to all (HybridPush): stores carry less than copies, but begin and end sooner.
 //
 // Each rank has one copy under way at a time, and all ranks copy to the one that
 // lies equally far on: on 4x H200 two copies into the same GPU took more than
-// twice as long as one. Barriers keep the ranks in step.
+// twice as long as one.
 func (c *Comm) hybrid(call Call, launch Launch, modules []*module, streams []*driver.Stream, without int) error {
 	if err := c.openLanes(); err != nil {
 		return err
 	}
-	h := hybrid{Comm: c, call: call, launch: launch, modules: modules, packs: call.bytes() / packBytes}
-	h.beside = h.packs * uint64(launch.Beside) / 100
-	if err := c.fitsHybrid(launch, h.packs); err != nil {
+	if err := c.fits(launch, call.bytes()); err != nil {
 		return err
 	}
+	for _, r := range c.ranks { // blocks wait for their peers', so all must run at once
+		launch.Blocks = min(launch.Blocks, max(1, r.gpu.Multiprocessors/c.sharing(r.gpu)))
+	}
+	h := hybrid{Comm: c, call: call, launch: launch, modules: modules, packs: call.bytes() / packBytes}
 	for rank, s := range streams {
 		if rank != without {
 			h.queueRank(rank, s)
@@ -118,13 +121,16 @@ func (c *Comm) hybrid(call Call, launch Launch, modules []*module, streams []*dr
 func (c *Comm) fitsHybrid(launch Launch, packs uint64) error {
 	n, bytes := uint64(len(c.ranks)), packs*packBytes
 	if packs < n {
-		return fmt.Errorf("%v: %d bytes are too few for %d ranks: want at least %d", Hybrid, bytes, n, n*packBytes)
+		return fmt.Errorf("%v: %d bytes are too few for %d ranks: want at least %d", launch.Algorithm, bytes, n, n*packBytes)
 	}
 	if largest := (packs + n - 1) / n; largest > uint64(c.layout.scratchPacks) {
-		return fmt.Errorf("%v: %d bytes do not fit the scratch memory of %d bytes", Hybrid, bytes, uint64(c.layout.scratchPacks)*n*packBytes)
+		return fmt.Errorf("%v: %d bytes do not fit the scratch memory of %d bytes", launch.Algorithm, bytes, uint64(c.layout.scratchPacks)*n*packBytes)
 	}
 	if launch.Rounds < 1 || launch.Rounds > maxPieces {
-		return fmt.Errorf("%v: %d pieces: want 1 to %d", Hybrid, launch.Rounds, maxPieces)
+		return fmt.Errorf("%v: %d pieces: want 1 to %d", launch.Algorithm, launch.Rounds, maxPieces)
+	}
+	if launch.Blocks < 1 {
+		return fmt.Errorf("%v: %d blocks: want at least 1", launch.Algorithm, launch.Blocks)
 	}
 	return nil
 }
@@ -137,14 +143,12 @@ type hybrid struct {
 	launch  Launch
 	modules []*module
 	packs   uint64
-	beside  uint64 // packs at the beginning that TwoShotPush has
 }
 
 // piece returns the bytes of the k-th piece of a rank's chunk.
 func (h *hybrid) piece(owner, k int) (offset driver.Pointer, bytes int64) {
 	n, pieces := uint64(len(h.ranks)), uint64(h.launch.Rounds)
-	rest := h.packs - h.beside
-	from, to := h.beside+rest*uint64(owner)/n, h.beside+rest*(uint64(owner)+1)/n
+	from, to := h.packs*uint64(owner)/n, h.packs*(uint64(owner)+1)/n
 	a, b := from+(to-from)*uint64(k)/pieces, from+(to-from)*uint64(k+1)/pieces
 	return driver.Pointer(a * packBytes), int64(b-a) * packBytes
 }
@@ -158,54 +162,23 @@ func (h *hybrid) slot(owner, sender, k int) driver.Pointer {
 }
 
 func (h *hybrid) queueRank(rank int, s *driver.Stream) {
-	lanes, pieces := h.ranks[rank].lanes, h.launch.Rounds
-	reduce := s
-	if pieces > 1 {
-		reduce = lanes.reduce
-	}
-	if h.beside > 0 {
-		h.pushBeside(rank, s)
-	}
-	for k := range pieces {
+	lanes := h.ranks[rank].lanes
+	for k := range h.launch.Rounds {
 		h.scatter(rank, k, s)
 		h.record(s, lanes.scattered[k])
-		h.wait(reduce, lanes.scattered[k])
-		h.combine(rank, k, reduce)
-		h.record(reduce, lanes.reduced[k])
+		h.wait(lanes.reduce, lanes.scattered[k])
+		h.combine(rank, k, lanes.reduce)
+		h.record(lanes.reduce, lanes.reduced[k])
 	}
-	for k := range pieces {
+	for k := range h.launch.Rounds {
 		h.wait(s, lanes.reduced[k])
-		if h.launch.Pushed < 100 {
+		if h.launch.Algorithm == Hybrid {
 			h.gather(rank, k, s)
 		}
 	}
-	if h.launch.Pushed < 100 {
+	if h.launch.Algorithm == Hybrid {
 		h.barrier(rank, s)
 	}
-	if h.beside > 0 {
-		h.wait(s, lanes.done[0])
-	}
-}
-
-// pushBeside queues TwoShotPush for the first part of the call.
-func (h *hybrid) pushBeside(rank int, s *driver.Stream) {
-	lanes, n := h.ranks[rank].lanes, uint32(len(h.ranks))
-	h.record(s, lanes.begun)
-	side := lanes.copies[0]
-	h.wait(side, lanes.begun)
-	a := h.args(h.call, rank)
-	units := uint32(h.beside)
-	a.bytes = h.beside * packBytes
-	a.units, a.chunk, a.extra = units, units/n, units%n
-	a.inbox = h.layout.scratch + ((h.packs-h.beside)/uint64(n)+1)*packBytes
-	a.capacity = h.layout.scratchPacks
-	blocks := uint32(h.launch.Blocks)
-	a.stripe = (a.chunk + 1 + blocks - 1) / blocks
-	a.rounds, a.row = 1, 256
-	h.do(func() error {
-		return side.Launch(h.modules[rank].kernels[TwoShotPush.String()], int(blocks), h.launch.Threads, a.pointer())
-	})
-	h.record(side, lanes.done[0])
 }
 
 // scatter copies the k-th piece of every peer's chunk to the peer.
@@ -215,60 +188,38 @@ func (h *hybrid) scatter(rank, k int, s *driver.Stream) {
 		offset, bytes := h.piece(peer, k)
 		h.copy(s, h.slot(peer, rank, k), h.call.Input[rank]+offset, bytes)
 	}
-	if h.launch.Strict && k < h.launch.Rounds-1 {
-		h.barrier(rank, s)
-	}
 }
 
-// gather copies what was not pushed of the own result to every peer.
+// gather copies the k-th piece of the own result to every peer.
 func (h *hybrid) gather(rank, k int, s *driver.Stream) {
 	offset, bytes := h.piece(rank, k)
-	pushed := bytes / packBytes * int64(h.launch.Pushed) / 100 * packBytes
-	offset += driver.Pointer(pushed)
 	for hop := 1; hop < len(h.ranks); hop++ {
 		peer := (rank + hop) % len(h.ranks)
-		h.copy(s, h.call.Output[peer]+offset, h.call.Output[rank]+offset, bytes-pushed)
-	}
-	if h.launch.Strict && k < h.launch.Rounds-1 {
-		h.barrier(rank, s)
+		h.copy(s, h.call.Output[peer]+offset, h.call.Output[rank]+offset, bytes)
 	}
 }
 
-// barrier brings the ranks together.
+// barrier ends a call once all ranks have copied their results.
 func (h *hybrid) barrier(rank int, s *driver.Stream) {
 	r := h.ranks[rank]
 	a := h.args(h.call, rank)
-	a.row = 500
 	h.do(func() error { return s.Launch(r.common.kernels[barrierKernel], 1, 32, a.pointer()) })
 }
 
-// combine reduces the k-th piece of the own chunk and pushes its first part.
+// combine reduces the k-th piece of the own chunk once all ranks have copied theirs.
 func (h *hybrid) combine(rank, k int, s *driver.Stream) {
 	a := h.args(h.call, rank)
 	offset, bytes := h.piece(rank, k)
 	a.bytes, a.units = uint64(bytes), uint32(bytes/packBytes)
-	a.chunk = uint32(int64(a.units) * int64(h.launch.Pushed) / 100)
-	switch h.launch.Pushed {
-	case 0:
-	case 100:
-		a.extra = uint32(h.launch.Blocks)
-		if k == h.launch.Rounds-1 {
-			a.rounds = 1
-		}
-	default:
-		a.extra = uint32(h.launch.Blocks / 4)
-	}
+	a.stripe = (a.units + uint32(h.launch.Blocks) - 1) / uint32(h.launch.Blocks)
 	for r := range h.ranks {
 		a.output[r] += offset
-	}
-	for sender := range h.ranks {
-		if a.input[sender] += offset; sender != rank {
-			a.input[sender] = h.slot(rank, sender, k)
+		if a.input[r] += offset; r != rank {
+			a.input[r] = h.slot(rank, r, k)
 		}
 	}
-	h.do(func() error {
-		return s.Launch(h.modules[rank].kernels[combineKernel], h.launch.Blocks, h.launch.Threads, a.pointer())
-	})
+	kernel := h.modules[rank].kernels[h.launch.kernels(0)[0]]
+	h.do(func() error { return s.Launch(kernel, h.launch.Blocks, h.launch.Threads, a.pointer()) })
 }
 
 // queue queues work until the first error, and keeps that.

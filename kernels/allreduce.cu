@@ -14,5 +14,5 @@ __global__ void __launch_bounds__(512) hybrid_combine(const __grid_constant__ Ar
 __global__ void __launch_bounds__(512) hybrid_push(const __grid_constant__ Args a) { combine<TYPE, OP, true>(a); }
 __global__ void __launch_bounds__(544) interpreter(const __grid_constant__ Program p) { interpret<TYPE, OP>(p); }
 __global__ void __launch_bounds__(512) interpreter_ll(const __grid_constant__ Program p) { interpretLines<TYPE, OP, LL>(p); }
-__global__ void __launch_bounds__(512) interpreter_ll128(const __grid_constant__ Program p) { interpretLines<TYPE, OP, LL128>(p); }
+__global__ void __launch_bounds__(640) interpreter_ll128(const __grid_constant__ Program p) { interpretLines<TYPE, OP, LL128>(p); }
 }

@@ -93,6 +93,50 @@ private:
 DEVICE void meet(u32 barrier, u32 threads) { asm volatile("barrier.cta.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory"); }
 DEVICE void arrive(u32 barrier, u32 threads) { asm volatile("barrier.cta.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory"); }
 
+// Moves whole packs of at least so many sources. Their loads are all under way before
+// the first is used; those of more sources follow one by one.
+template <class T, class Op, int known, int some, class M> DEVICE void movePacks(const M &move, u32 threads) {
+  const u32 count = u32(move.bytes / 16);
+  for (u32 i = threadIdx.x; i < count; i += some * threads) {
+    Quad v[some][known];
+    UNROLLED for (int s = 0; s < known; s++)
+      UNROLLED for (int u = 0; u < some; u++)
+        if (i + u * threads < count) v[u][s] = load(packs(move.source[s]) + i + u * threads);
+    UNROLLED for (int u = 0; u < some; u++) {
+      Reduction<T, Op> x, y;
+      x.start(v[u][0].x), y.start(v[u][0].y);
+      UNROLLED for (int s = 1; s < known; s++) x.add(v[u][s].x), y.add(v[u][s].y);
+      ROLLED for (u32 s = known; s < move.sources; s++) {
+        if (i + u * threads >= count) break;
+        const Quad w = load(packs(move.source[s]) + i + u * threads);
+        x.add(w.x), y.add(w.y);
+      }
+      v[u][0] = {x.finish(move.finish), y.finish(move.finish)};
+    }
+    for (u32 t = 0; t < move.targets; t++)
+      UNROLLED for (int u = 0; u < some; u++)
+        if (i + u * threads < count) store(packs(move.target[t]) + i + u * threads, v[u][0]);
+  }
+}
+
+// Carries out a move by the first threads of a block.
+template <class T, class Op, class M> DEVICE void carry(const M &move, u32 threads) {
+  u64 places = move.bytes;
+  for (u32 s = 0; s < move.sources; s++) places |= reinterpret_cast<u64>(move.source[s]);
+  for (u32 t = 0; t < move.targets; t++) places |= reinterpret_cast<u64>(move.target[t]);
+  if (places % 16 == 0 && move.sources == 1) return movePacks<T, Op, 1, 8>(move, threads);
+  if (places % 16 == 0 && move.sources == 2) return movePacks<T, Op, 2, 8>(move, threads);
+  if (places % 16 == 0 && move.sources > 2) return movePacks<T, Op, 3, 4>(move, threads);
+  for (u64 i = threadIdx.x; i < move.bytes / sizeof(T); i += threads) {
+    typename Number<T>::Wide sum = {};
+    for (u32 s = 0; s < move.sources; s++) {
+      const auto v = Number<T>::widen(reinterpret_cast<const T *>(move.source[s])[i]);
+      sum = s == 0 ? v : Op::of(sum, v);
+    }
+    for (u32 t = 0; t < move.targets; t++) reinterpret_cast<T *>(move.target[t])[i] = Number<T>::narrow(move.finish ? Op::finish(sum) : sum);
+  }
+}
+
 // The last warp of a block posts what the others have moved: a release waits until all
 // that was stored has arrived, and meanwhile the others go on with the next move.
 template <class T, class Op> DEVICE void interpret(const Program &p) {
@@ -125,40 +169,7 @@ template <class T, class Op> DEVICE void interpret(const Program &p) {
       }
     }
     meet(moving, threads);
-    u64 places = move.bytes;
-    for (u32 s = 0; s < move.sources; s++) places |= reinterpret_cast<u64>(move.source[s]);
-    for (u32 t = 0; t < move.targets; t++) places |= reinterpret_cast<u64>(move.target[t]);
-    if (places % 16 == 0) {
-      const u32 packCount = u32(move.bytes / 16);
-      for (u32 i = thread; i < packCount; i += unroll * threads) {
-        Reduction<T, Op> x[unroll], y[unroll];
-        for (u32 s = 0; s < move.sources; s++) {
-          const Quad *from = packs(move.source[s]);
-          Quad v[unroll];
-          UNROLLED for (int u = 0; u < unroll; u++)
-            if (i + u * threads < packCount) v[u] = load(from + i + u * threads);
-          UNROLLED for (int u = 0; u < unroll; u++) {
-            if (s == 0) {
-              x[u].start(v[u].x), y[u].start(v[u].y);
-            } else {
-              x[u].add(v[u].x), y[u].add(v[u].y);
-            }
-          }
-        }
-        for (u32 t = 0; t < move.targets; t++)
-          UNROLLED for (int u = 0; u < unroll; u++)
-            if (i + u * threads < packCount) store(packs(move.target[t]) + i + u * threads, {x[u].finish(move.finish), y[u].finish(move.finish)});
-      }
-    } else {
-      for (u64 i = thread; i < move.bytes / sizeof(T); i += threads) {
-        typename Number<T>::Wide sum = {};
-        for (u32 s = 0; s < move.sources; s++) {
-          const auto v = Number<T>::widen(reinterpret_cast<const T *>(move.source[s])[i]);
-          sum = s == 0 ? v : Op::of(sum, v);
-        }
-        for (u32 t = 0; t < move.targets; t++) reinterpret_cast<T *>(move.target[t])[i] = Number<T>::narrow(move.finish ? Op::finish(sum) : sum);
-      }
-    }
+    carry<T, Op>(move, threads);
     arrive(moved + m % 2, all);
   }
   if (thread == 0) worker.calls = call + 1;
@@ -191,29 +202,33 @@ template <class T, class Op, class Line, int some, bool whole> struct Carrier {
   const u32 call, lane = threadIdx.x % 32, warps = blockDim.x / 32;
 
   DEVICE void carry(u32 first, u32 end, bool &mayStore) const {
-    Reduction<T, Op> sum[some][Line::perLane];
-    ROLLED for (u32 s = 0; s < move.sources; s++) {
-      const Lines &from = move.source[s];
-      u64 w[some][Line::perLane];
-      if (from.taken) {
-        receive(from, first, end, w);
-      } else {
-        UNROLLED for (int k = 0; k < some; k++)
-          UNROLLED for (int j = 0; j < Line::perLane; j++) {
-            w[k][j] = 0;
-            if (line(first, k) < end && Line::has(lane, j)) w[k][j] = read(from.at, word(line(first, k), j));
-          }
-      }
+    // The own input, if it is a source, is the first. It is loaded while lines are
+    // waited for, and added last.
+    const bool own = !move.source[0].taken;
+    u64 w[some][Line::perLane], mine[some][Line::perLane] = {};
+    if (own) {
       UNROLLED for (int k = 0; k < some; k++)
         UNROLLED for (int j = 0; j < Line::perLane; j++)
-          if (s == 0) sum[k][j].start(w[k][j]);
+          if (line(first, k) < end && Line::has(lane, j)) mine[k][j] = read(move.source[0].at, word(line(first, k), j));
+    }
+    Reduction<T, Op> sum[some][Line::perLane];
+    ROLLED for (u32 s = own; s < move.sources; s++) {
+      receive(move.source[s], first, end, w);
+      UNROLLED for (int k = 0; k < some; k++)
+        UNROLLED for (int j = 0; j < Line::perLane; j++)
+          if (s == own) sum[k][j].start(w[k][j]);
           else sum[k][j].add(w[k][j]);
+    }
+    if (own) {
+      UNROLLED for (int k = 0; k < some; k++)
+        UNROLLED for (int j = 0; j < Line::perLane; j++)
+          if (move.sources == 1) sum[k][j].start(mine[k][j]);
+          else sum[k][j].add(mine[k][j]);
     }
     if (!mayStore) {
       awaitSlots();
       mayStore = true;
     }
-    u64 w[some][Line::perLane];
     UNROLLED for (int k = 0; k < some; k++)
       UNROLLED for (int j = 0; j < Line::perLane; j++) w[k][j] = sum[k][j].finish(move.finish);
     ROLLED for (u32 t = 0; t < move.targets; t++) {

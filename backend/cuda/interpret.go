@@ -19,7 +19,7 @@ var interpreters = map[model.Protocol]struct {
 }{
 	model.Simple: {"interpreter", 512 + 32}, // the last warp posts
 	model.LL:     {"interpreter_ll", 512},
-	model.LL128:  {"interpreter_ll128", 512},
+	model.LL128:  {"interpreter_ll128", 640},
 }
 
 // interpreted prepares a schedule for the interpreter.

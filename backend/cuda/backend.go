@@ -141,7 +141,7 @@ func (b *Backend) PrepareLaunch(t schedule.Task, l Launch) (x *Work, err error) 
 	if err := g.fits(l, uint64(t.Bytes())); err != nil {
 		return nil, fmt.Errorf("%w: %w", backend.ErrUnsupported, err)
 	}
-	x = &Work{Blocks: l.Blocks, Buffers: Buffers{Call: t, GPUs: g.gpus}, Streams: g.streams, Check: g.restore, Abort: g.Abort}
+	x = &Work{Kernel: l.Algorithm.String(), Blocks: l.Blocks, Buffers: Buffers{Call: t, GPUs: g.gpus}, Streams: g.streams, Check: g.restore, Abort: g.Abort}
 	if err := x.Place(x.Alloc); err != nil {
 		return nil, errors.Join(err, x.Close())
 	}

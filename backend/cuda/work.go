@@ -15,7 +15,9 @@ import (
 // packages cuda and nccl.
 type Work struct {
 	Buffers
-	// Blocks are those that a hot kernel is launched with on each rank.
+	// Kernel is the hot kernel that carries out the call, if one does, and Blocks are
+	// those that it is launched with on each rank.
+	Kernel string
 	Blocks int
 	// Streams has one of each rank.
 	Streams []*driver.Stream

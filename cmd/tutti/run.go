@@ -476,7 +476,7 @@ func (f *runFlags) once(ctx context.Context, executor backend.Backend, s schedul
 		row.Wrong = &m.Wrong
 	}
 	if w := cuda.WorkOf(e); w != nil && w.Blocks > 0 {
-		row.Channels = w.Blocks // each is one
+		row.Channels, row.Kernel = w.Blocks, w.Kernel // each block is a channel
 	}
 	if meter, ok := e.(interface{ Moved() units.Bytes }); ok {
 		used = meter.Moved().Over(m.Time)

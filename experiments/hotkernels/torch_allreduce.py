@@ -7,6 +7,7 @@ NVLink multicast stays off: the hosts are shared. Usage: torch_allreduce.py GPUS
 import os
 import statistics
 import sys
+import tempfile
 
 os.environ["TORCH_SYMM_MEM_DISABLE_MULTICAST"] = "1"
 os.environ["NCCL_NVLS_ENABLE"] = "0"
@@ -72,9 +73,9 @@ def measure(algorithm, memory, group, ranks):
     return statistics.median(slowest(times[1:])), errors
 
 
-def run(rank, ranks, name):
+def run(rank, ranks, name, meeting):
     torch.cuda.set_device(rank)
-    dist.init_process_group("nccl", init_method="tcp://127.0.0.1:29512", rank=rank, world_size=ranks, device_id=torch.device("cuda", rank))
+    dist.init_process_group("nccl", init_method=f"file://{meeting}/ranks", rank=rank, world_size=ranks, device_id=torch.device("cuda", rank))
     group = dist.group.WORLD.group_name
     dtype = {"float": torch.float32, "bfloat16": torch.bfloat16}[name]
     room = symm_mem.empty(max(LARGEST.values()) // dtype.itemsize, dtype=dtype, device="cuda")
@@ -96,4 +97,6 @@ def run(rank, ranks, name):
 
 
 if __name__ == "__main__":
-    torch.multiprocessing.spawn(run, (int(sys.argv[1]), sys.argv[2]), nprocs=int(sys.argv[1]))
+    gpus, datatype = int(sys.argv[1]), sys.argv[2]
+    with tempfile.TemporaryDirectory() as meeting:
+        torch.multiprocessing.spawn(run, (gpus, datatype, meeting), nprocs=gpus)

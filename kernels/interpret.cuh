@@ -93,40 +93,34 @@ private:
 DEVICE void meet(u32 barrier, u32 threads) { asm volatile("barrier.cta.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory"); }
 DEVICE void arrive(u32 barrier, u32 threads) { asm volatile("barrier.cta.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory"); }
 
-// Moves whole packs of at least so many sources. Their loads are all under way before
-// the first is used; those of more sources follow one by one.
-template <class T, class Op, int known, int some, class M> DEVICE void movePacks(const M &move, u32 threads) {
-  const u32 count = u32(move.bytes / 16);
-  for (u32 i = threadIdx.x; i < count; i += some * threads) {
-    Quad v[some][known];
-    UNROLLED for (int s = 0; s < known; s++)
-      UNROLLED for (int u = 0; u < some; u++)
-        if (i + u * threads < count) v[u][s] = load(packs(move.source[s]) + i + u * threads);
-    UNROLLED for (int u = 0; u < some; u++) {
-      Reduction<T, Op> x, y;
-      x.start(v[u][0].x), y.start(v[u][0].y);
-      UNROLLED for (int s = 1; s < known; s++) x.add(v[u][s].x), y.add(v[u][s].y);
-      ROLLED for (u32 s = known; s < move.sources; s++) {
-        if (i + u * threads >= count) break;
-        const Quad w = load(packs(move.source[s]) + i + u * threads);
-        x.add(w.x), y.add(w.y);
-      }
-      v[u][0] = {x.finish(move.finish), y.finish(move.finish)};
-    }
-    for (u32 t = 0; t < move.targets; t++)
-      UNROLLED for (int u = 0; u < some; u++)
-        if (i + u * threads < count) store(packs(move.target[t]) + i + u * threads, v[u][0]);
-  }
-}
-
 // Carries out a move by the first threads of a block.
 template <class T, class Op, class M> DEVICE void carry(const M &move, u32 threads) {
   u64 places = move.bytes;
   for (u32 s = 0; s < move.sources; s++) places |= reinterpret_cast<u64>(move.source[s]);
   for (u32 t = 0; t < move.targets; t++) places |= reinterpret_cast<u64>(move.target[t]);
-  if (places % 16 == 0 && move.sources == 1) return movePacks<T, Op, 1, 8>(move, threads);
-  if (places % 16 == 0 && move.sources == 2) return movePacks<T, Op, 2, 8>(move, threads);
-  if (places % 16 == 0 && move.sources > 2) return movePacks<T, Op, 3, 4>(move, threads);
+  if (places % 16 == 0) {
+    const u32 packCount = u32(move.bytes / 16);
+    for (u32 i = threadIdx.x; i < packCount; i += unroll * threads) {
+      Reduction<T, Op> x[unroll], y[unroll];
+      for (u32 s = 0; s < move.sources; s++) {
+        const Quad *from = packs(move.source[s]);
+        Quad v[unroll];
+        UNROLLED for (int u = 0; u < unroll; u++)
+          if (i + u * threads < packCount) v[u] = load(from + i + u * threads);
+        UNROLLED for (int u = 0; u < unroll; u++) {
+          if (s == 0) {
+            x[u].start(v[u].x), y[u].start(v[u].y);
+          } else {
+            x[u].add(v[u].x), y[u].add(v[u].y);
+          }
+        }
+      }
+      for (u32 t = 0; t < move.targets; t++)
+        UNROLLED for (int u = 0; u < unroll; u++)
+          if (i + u * threads < packCount) store(packs(move.target[t]) + i + u * threads, {x[u].finish(move.finish), y[u].finish(move.finish)});
+    }
+    return;
+  }
   for (u64 i = threadIdx.x; i < move.bytes / sizeof(T); i += threads) {
     typename Number<T>::Wide sum = {};
     for (u32 s = 0; s < move.sources; s++) {
@@ -193,62 +187,61 @@ template <class T> DEVICE void scatter(char *buffer, u64 bytes, u64 word, u64 w)
     if (word * 8 + i * sizeof(T) < bytes) reinterpret_cast<T *>(buffer + word * 8)[i] = e[i];
 }
 
-// Carries some lines of a move, warps apart from the first on, from its sources to its
-// targets, and waits for all of them at once. Whole lines lie in buffers at multiples
+// Carries some lines of a move, one behind the other, from its sources to its targets
+// by a warp, and waits for all of them at once. Whole lines lie in buffers at multiples
 // of 8 bytes and do not end inside one.
 template <class T, class Op, class Line, int some, bool whole> struct Carrier {
   const LineMove &move;
   Patience &patience;
-  const u32 call, lane = threadIdx.x % 32, warps = blockDim.x / 32;
+  const u32 call, lane = threadIdx.x % 32;
+  using Words = u64[some][Line::perLane];
 
-  DEVICE void carry(u32 first, u32 end, bool &mayStore) const {
+  // Carries the lines from one on; mayStore says that the slots of all targets are free.
+  DEVICE void carry(u32 line, bool &mayStore) const {
+    const u64 place = u64(line) * lineBytes + lane * 16, word = u64(line) * Line::words + Line::place(lane, 0);
     // The own input, if it is a source, is the first. It is loaded while lines are
     // waited for, and added last.
     const bool own = !move.source[0].taken;
-    u64 w[some][Line::perLane], mine[some][Line::perLane] = {};
-    if (own) {
-      UNROLLED for (int k = 0; k < some; k++)
-        UNROLLED for (int j = 0; j < Line::perLane; j++)
-          if (line(first, k) < end && Line::has(lane, j)) mine[k][j] = read(move.source[0].at, word(line(first, k), j));
-    }
+    Words mine = {}, w;
+    if (own) eachWord([&](int k, int j) { mine[k][j] = read(move.source[0].at, word + k * Line::words + j); });
     Reduction<T, Op> sum[some][Line::perLane];
-    ROLLED for (u32 s = own; s < move.sources; s++) {
-      receive(move.source[s], first, end, w);
-      UNROLLED for (int k = 0; k < some; k++)
-        UNROLLED for (int j = 0; j < Line::perLane; j++)
-          if (s == own) sum[k][j].start(w[k][j]);
-          else sum[k][j].add(w[k][j]);
+    if (own && move.sources == 1) {
+      each([&](int k, int j) { sum[k][j].start(mine[k][j]); });
+    } else {
+      receive(move.source[own], place, w);
+      each([&](int k, int j) { sum[k][j].start(w[k][j]); });
+      ROLLED for (u32 s = own + 1; s < move.sources; s++) {
+        receive(move.source[s], place, w);
+        each([&](int k, int j) { sum[k][j].add(w[k][j]); });
+      }
+      if (own) each([&](int k, int j) { sum[k][j].add(mine[k][j]); });
     }
-    if (own) {
-      UNROLLED for (int k = 0; k < some; k++)
-        UNROLLED for (int j = 0; j < Line::perLane; j++)
-          if (move.sources == 1) sum[k][j].start(mine[k][j]);
-          else sum[k][j].add(mine[k][j]);
-    }
-    if (!mayStore) {
-      awaitSlots();
-      mayStore = true;
-    }
-    UNROLLED for (int k = 0; k < some; k++)
-      UNROLLED for (int j = 0; j < Line::perLane; j++) w[k][j] = sum[k][j].finish(move.finish);
+    each([&](int k, int j) { w[k][j] = sum[k][j].finish(move.finish); });
+    if (!mayStore) awaitSlots();
+    mayStore = true;
     ROLLED for (u32 t = 0; t < move.targets; t++) {
       const Lines &to = move.target[t];
-      UNROLLED for (int k = 0; k < some; k++) {
-        if (line(first, k) >= end) continue;
-        if (to.taken) {
-          putPack(to.at + place(line(first, k)), Line::seal(w[k], to.epoch(call)));
-        } else {
-          UNROLLED for (int j = 0; j < Line::perLane; j++)
-            if (Line::has(lane, j)) write(to.at, word(line(first, k), j), w[k][j]);
-        }
+      char *at = to.at;
+      const u32 epoch = to.epoch(call);
+      if (to.taken) {
+        UNROLLED for (int k = 0; k < some; k++) putPack(at + place + k * lineBytes, Line::seal(w[k], epoch));
+      } else {
+        eachWord([&](int k, int j) { write(at, word + k * Line::words + j, w[k][j]); });
       }
     }
   }
 
 private:
-  DEVICE u32 line(u32 first, int k) const { return first + k * warps; }
-  DEVICE u64 place(u32 line) const { return u64(line) * lineBytes + lane * 16; }
-  DEVICE u64 word(u32 line, int j) const { return u64(line) * Line::words + Line::place(lane, j); }
+  template <class F> DEVICE void each(F f) const {
+    UNROLLED for (int k = 0; k < some; k++)
+      UNROLLED for (int j = 0; j < Line::perLane; j++) f(k, j);
+  }
+  // Leaves out what this lane has no word of.
+  template <class F> DEVICE void eachWord(F f) const {
+    each([&](int k, int j) {
+      if (Line::has(lane, j)) f(k, j);
+    });
+  }
   DEVICE u64 read(const char *buffer, u64 word) const {
     return whole ? *reinterpret_cast<const u64 *>(buffer + word * 8) : gather<T>(buffer, move.bytes, word);
   }
@@ -256,15 +249,15 @@ private:
     if (whole) *reinterpret_cast<u64 *>(buffer + word * 8) = w;
     else scatter<T>(buffer, move.bytes, word, w);
   }
-  DEVICE void receive(const Lines &from, u32 first, u32 end, u64 (&w)[some][Line::perLane]) const {
+  DEVICE void receive(const Lines &from, u64 place, Words &w) const {
+    const char *at = from.at + place;
     const u32 epoch = from.epoch(call);
-    Pack v[some] = {};
+    Pack v[some];
     bool ready;
     do { // lanes that lost patience vote on, so that a warp stays together
       ready = true;
-      UNROLLED for (int k = 0; k < some; k++)
-        if (line(first, k) < end) v[k] = getPack(from.at + place(line(first, k)));
-      UNROLLED for (int k = 0; k < some; k++) ready = ready && (line(first, k) >= end || Line::sealed(v[k], lane, epoch));
+      UNROLLED for (int k = 0; k < some; k++) v[k] = getPack(at + k * lineBytes);
+      UNROLLED for (int k = 0; k < some; k++) ready = ready & Line::sealed(v[k], lane, epoch);
     } while (!inAllLanes(ready || !patience.more()));
     UNROLLED for (int k = 0; k < some; k++) Line::open(v[k], w[k]);
   }
@@ -297,10 +290,12 @@ template <class T, class Op, class Line> DEVICE void interpretLines(const Progra
     u64 odd = 0; // of the places in buffers
     for (u32 s = 0; s < move.sources; s++) odd |= move.source[s].taken ? 0 : reinterpret_cast<u64>(move.source[s].at) % 8;
     for (u32 t = 0; t < move.targets; t++) odd |= move.target[t].taken ? 0 : reinterpret_cast<u64>(move.target[t].at) % 8;
-    const u32 whole = odd ? 0 : u32(move.bytes / (Line::words * 8)), lines = u32((move.bytes + Line::words * 8 - 1) / (Line::words * 8));
+    const u32 lines = u32((move.bytes + Line::words * 8 - 1) / (Line::words * 8)), whole = odd ? 0 : u32(move.bytes / (Line::words * 8));
+    const u32 groups = whole / some, rest = groups * some;
     bool mayStore = false;
-    ROLLED for (u32 i = warp; i < whole; i += some * warps) Carrier<T, Op, Line, some, true>{move, patience, call}.carry(i, whole, mayStore);
-    ROLLED for (u32 i = whole + warp; i < lines; i += warps) Carrier<T, Op, Line, 1, false>{move, patience, call}.carry(i, lines, mayStore);
+    ROLLED for (u32 g = warp; g < groups; g += warps) Carrier<T, Op, Line, some, true>{move, patience, call}.carry(g * some, mayStore);
+    // Warps that had a group less begin with the lines that are left.
+    ROLLED for (u32 i = rest + (warp + warps - groups % warps) % warps; i < lines; i += warps) Carrier<T, Op, Line, 1, false>{move, patience, call}.carry(i, mayStore);
     __syncthreads();
     // What was read needs no release, which would wait for all that was stored.
     if (thread < move.sources && move.source[thread].taken) putRelaxed(move.source[thread].taken, move.source[thread].epoch(call));

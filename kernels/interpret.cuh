@@ -187,9 +187,39 @@ template <class T> DEVICE void scatter(char *buffer, u64 bytes, u64 word, u64 w)
     if (word * 8 + i * sizeof(T) < bytes) reinterpret_cast<T *>(buffer + word * 8)[i] = e[i];
 }
 
+// Lines as the interpreter lays them: what a lane carries lies together in a buffer that
+// begins at a multiple of align bytes.
+struct WholeLL : LL {
+  static constexpr u32 align = 8;
+  static DEVICE void read(const char *at, u32, u64 (&w)[1]) { w[0] = *reinterpret_cast<const u64 *>(at); }
+  static DEVICE void write(char *at, u32, const u64 (&w)[1]) { *reinterpret_cast<u64 *>(at) = w[0]; }
+};
+// The flag of every other 128 bytes is in the first lane of eight, not the last: so the
+// 16 bytes of the lanes without one lie at multiples of 16.
+struct WholeLL128 : LL128 {
+  static constexpr u32 align = 16;
+  static DEVICE bool flagged(u32 lane) { return lane % 16 == 7 || lane % 16 == 8; }
+  static DEVICE u32 place(u32 lane, int i) { return lane / 8 * 15 + lane % 8 * 2 + i - (lane % 16 > 8); }
+  static DEVICE bool has(u32 lane, int i) { return i == 0 || !flagged(lane); }
+  static DEVICE Pack seal(const u64 (&w)[2], u32 epoch) { return {w[0], flagged(threadIdx.x) ? epoch : w[1]}; }
+  static DEVICE bool sealed(Pack v, u32 lane, u32 epoch) { return !flagged(lane) || v.y == epoch; }
+  static DEVICE void read(const char *at, u32 lane, u64 (&w)[2]) {
+    if (flagged(lane)) {
+      w[0] = *reinterpret_cast<const u64 *>(at);
+    } else {
+      const Quad v = load(packs(at));
+      w[0] = v.x, w[1] = v.y;
+    }
+  }
+  static DEVICE void write(char *at, u32 lane, const u64 (&w)[2]) {
+    if (flagged(lane)) *reinterpret_cast<u64 *>(at) = w[0];
+    else store(packs(at), {w[0], w[1]});
+  }
+};
+
 // Carries some lines of a move, one behind the other, from its sources to its targets
 // by a warp, and waits for all of them at once. Whole lines lie in buffers at multiples
-// of 8 bytes and do not end inside one.
+// of Line::align and do not end inside one.
 template <class T, class Op, class Line, int some, bool whole> struct Carrier {
   const LineMove &move;
   Patience &patience;
@@ -203,7 +233,8 @@ template <class T, class Op, class Line, int some, bool whole> struct Carrier {
     // waited for, and added last.
     const bool own = !move.source[0].taken;
     Words mine = {}, w;
-    if (own) eachWord([&](int k, int j) { mine[k][j] = read(move.source[0].at, word + k * Line::words + j); });
+    if (own)
+      UNROLLED for (int k = 0; k < some; k++) read(move.source[0].at, word + k * Line::words, mine[k]);
     Reduction<T, Op> sum[some][Line::perLane];
     if (own && move.sources == 1) {
       each([&](int k, int j) { sum[k][j].start(mine[k][j]); });
@@ -226,7 +257,7 @@ template <class T, class Op, class Line, int some, bool whole> struct Carrier {
       if (to.taken) {
         UNROLLED for (int k = 0; k < some; k++) putPack(at + place + k * lineBytes, Line::seal(w[k], epoch));
       } else {
-        eachWord([&](int k, int j) { write(at, word + k * Line::words + j, w[k][j]); });
+        UNROLLED for (int k = 0; k < some; k++) write(at, word + k * Line::words, w[k]);
       }
     }
   }
@@ -236,18 +267,15 @@ private:
     UNROLLED for (int k = 0; k < some; k++)
       UNROLLED for (int j = 0; j < Line::perLane; j++) f(k, j);
   }
-  // Leaves out what this lane has no word of.
-  template <class F> DEVICE void eachWord(F f) const {
-    each([&](int k, int j) {
-      if (Line::has(lane, j)) f(k, j);
-    });
+  DEVICE void read(const char *buffer, u64 word, u64 (&w)[Line::perLane]) const {
+    if (whole) return Line::read(buffer + word * 8, lane, w);
+    UNROLLED for (int j = 0; j < Line::perLane; j++)
+      if (Line::has(lane, j)) w[j] = gather<T>(buffer, move.bytes, word + j);
   }
-  DEVICE u64 read(const char *buffer, u64 word) const {
-    return whole ? *reinterpret_cast<const u64 *>(buffer + word * 8) : gather<T>(buffer, move.bytes, word);
-  }
-  DEVICE void write(char *buffer, u64 word, u64 w) const {
-    if (whole) *reinterpret_cast<u64 *>(buffer + word * 8) = w;
-    else scatter<T>(buffer, move.bytes, word, w);
+  DEVICE void write(char *buffer, u64 word, const u64 (&w)[Line::perLane]) const {
+    if (whole) return Line::write(buffer + word * 8, lane, w);
+    UNROLLED for (int j = 0; j < Line::perLane; j++)
+      if (Line::has(lane, j)) scatter<T>(buffer, move.bytes, word + j, w[j]);
   }
   DEVICE void receive(const Lines &from, u64 place, Words &w) const {
     const char *at = from.at + place;
@@ -288,8 +316,8 @@ template <class T, class Op, class Line> DEVICE void interpretLines(const Progra
     reader.turn(pages, m);
     __syncthreads();
     u64 odd = 0; // of the places in buffers
-    for (u32 s = 0; s < move.sources; s++) odd |= move.source[s].taken ? 0 : reinterpret_cast<u64>(move.source[s].at) % 8;
-    for (u32 t = 0; t < move.targets; t++) odd |= move.target[t].taken ? 0 : reinterpret_cast<u64>(move.target[t].at) % 8;
+    for (u32 s = 0; s < move.sources; s++) odd |= move.source[s].taken ? 0 : reinterpret_cast<u64>(move.source[s].at) % Line::align;
+    for (u32 t = 0; t < move.targets; t++) odd |= move.target[t].taken ? 0 : reinterpret_cast<u64>(move.target[t].at) % Line::align;
     const u32 lines = u32((move.bytes + Line::words * 8 - 1) / (Line::words * 8)), whole = odd ? 0 : u32(move.bytes / (Line::words * 8));
     const u32 groups = whole / some, rest = groups * some;
     bool mayStore = false;

@@ -94,18 +94,21 @@ func Launches(t schedule.Task) []cuda.Launch {
 	}
 	if bytes >= 512*units.KiB && bytes <= units.GiB {
 		rounds := one
-		if bytes >= 8*units.MiB {
+		if bytes >= 8*units.MiB && bytes <= 64*units.MiB {
 			rounds = []int{1, 2}
 		}
-		blocks := []int{16, 64, 132, 264}
+		blocks := []int{64, 132}
 		if bytes <= 2*units.MiB {
 			blocks = []int{16, 32, 64, 132}
 		}
 		add(cuda.TwoShotPush, blocks, []int{512, 1024}, rounds)
-		add(cuda.TwoShotPull, blocks, []int{512, 1024}, one)
+		if bytes < 64*units.MiB {
+			add(cuda.TwoShotPull, blocks, []int{512, 1024}, one)
+		}
 	}
 	if bytes >= 16*units.MiB {
-		add(cuda.Hybrid, []int{64, 132}, []int{512}, []int{1, 2, 4, 8})
+		add(cuda.HybridPush, []int{132}, []int{512}, one)
+		add(cuda.Hybrid, []int{132}, []int{512}, []int{1, 2, 3, 4})
 	}
 	return list
 }

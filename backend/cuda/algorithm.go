@@ -18,13 +18,17 @@ const (
 	TwoShotLL128                  // the same in LL128 lines
 	TwoShotPush                   // the same in whole packs, flags apart
 	TwoShotPull                   // owners load what they reduce from the peers' inputs
+	HybridPush                    // copy engines scatter, kernels reduce and store to all
 	Hybrid                        // copy engines scatter and gather, kernels reduce
 	OneShotPush                   // every rank sends each its share, in whole packs, flags apart
 	OneShotCopy                   // copy engines do; kernels reduce
 	RingPush                      // each rank passes on to the next what it is sent, round by round
 )
 
-var algorithmNames = []string{"oneshot_ll", "oneshot_ll128", "twoshot_ll", "twoshot_ll128", "twoshot_push", "twoshot_pull", "hybrid", "oneshot_push", "oneshot_copy", "ring_push"}
+var algorithmNames = []string{
+	"oneshot_ll", "oneshot_ll128", "twoshot_ll", "twoshot_ll128", "twoshot_push", "twoshot_pull", "hybrid_push", "hybrid",
+	"oneshot_push", "oneshot_copy", "ring_push",
+}
 
 // String returns the name: for AllReduce, that of the kernel.
 func (a Algorithm) String() string { return algorithmNames[a] }
@@ -34,13 +38,26 @@ type Launch struct {
 	Algorithm Algorithm
 	// Blocks and Threads are those of each rank's kernel.
 	Blocks, Threads int
-	// Rounds is how often a block that pushes alternates between its phases, and
-	// how many pieces copy engines move a chunk in, where kernels reduce it.
+	// Rounds is how often a block that pushes alternates between its phases, and into
+	// how many pieces a chunk is cut that copy engines move and kernels reduce.
 	Rounds int
 }
 
 func (l Launch) String() string {
 	return fmt.Sprintf("%v %dx%d/%d", l.Algorithm, l.Blocks, l.Threads, l.Rounds)
+}
+
+// kernels names those that a call of so many bytes is queued with: of what is left
+// after the last whole pack, one shot is.
+func (l Launch) kernels(bytes uint64) []string {
+	names := []string{l.Algorithm.String()}
+	if l.Algorithm == Hybrid || l.Algorithm == OneShotCopy {
+		names[0] = combineKernel
+	}
+	if l.Algorithm.Protocol() == model.Simple && bytes%packBytes != 0 {
+		names = append(names, OneShotLL.String())
+	}
+	return names
 }
 
 // Protocol returns the protocol that the algorithm uses.
@@ -80,6 +97,9 @@ func (a Algorithm) Shots() model.Algorithm {
 		return model.TwoShot
 	}
 }
+
+// hybrid tells whether copy engines take part.
+func (a Algorithm) hybrid() bool { return a == HybridPush || a == Hybrid }
 
 // wordsPerLine is how many words of 8 bytes a line carries.
 var wordsPerLine = map[model.Protocol]uint64{model.LL: 32, model.LL128: 60}

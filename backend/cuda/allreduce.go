@@ -20,9 +20,10 @@ type Call struct {
 
 func (c *Call) bytes() uint64 { return uint64(c.Count) * uint64(c.Datatype.Size()) }
 
-// Prepare loads the kernels that calls of a datatype and operation need.
-func (c *Comm) Prepare(d model.Datatype, op model.Redop) error {
-	_, err := c.load(d, op)
+// Prepare loads the kernels that a call needs, which would otherwise wait for those
+// that run.
+func (c *Comm) Prepare(call Call, launch Launch) error {
+	_, err := c.load(call.Datatype, call.Redop, launch.kernels(call.bytes())...)
 	return err
 }
 
@@ -35,7 +36,7 @@ func (c *Comm) AllReduce(call Call, launch Launch, streams []*driver.Stream) err
 // none of the ranks is left out.
 const none = -1
 
-// allReduce is AllReduce without a rank; the hybrid has no such form.
+// allReduce is AllReduce without a rank.
 func (c *Comm) allReduce(call Call, launch Launch, streams []*driver.Stream, without int) error {
 	if err := c.validate(call, streams); err != nil {
 		return err
@@ -43,12 +44,12 @@ func (c *Comm) allReduce(call Call, launch Launch, streams []*driver.Stream, wit
 	if call.Count == 0 {
 		return nil
 	}
-	modules, err := c.load(call.Datatype, call.Redop)
+	modules, err := c.load(call.Datatype, call.Redop, launch.kernels(call.bytes())...)
 	if err != nil {
 		return err
 	}
-	if launch.Algorithm == Hybrid {
-		return c.hybrid(call, launch, modules, streams)
+	if launch.Algorithm.hybrid() {
+		return c.hybrid(call, launch, modules, streams, without)
 	}
 	s, err := c.layout.fit(launch, call.bytes(), len(c.ranks))
 	if err != nil {
@@ -87,7 +88,7 @@ func (c *Comm) fits(launch Launch, t schedule.Task) (err error) {
 	switch bytes := uint64(t.Bytes()); {
 	case t.Collective != model.AllReduce:
 		_, err = c.layout.fitCollective(launch, t)
-	case launch.Algorithm == Hybrid:
+	case launch.Algorithm.hybrid():
 		err = c.fitsHybrid(launch, bytes/packBytes)
 	default:
 		_, err = c.layout.fit(launch, bytes, len(c.ranks))

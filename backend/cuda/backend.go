@@ -139,38 +139,29 @@ func (a Algorithm) is(t schedule.Task) bool {
 }
 
 // PrepareLaunch gives a call memory, to be run by a hot kernel.
-func (b *Backend) PrepareLaunch(t schedule.Task, l Launch) (*Work, error) {
-	return b.PrepareWithout(none, t, l)
-}
-
-// PrepareWithout is PrepareLaunch of a call in which a rank does not take part,
-// which tests that the others notice.
-func (b *Backend) PrepareWithout(rank int, t schedule.Task, l Launch) (x *Work, err error) {
+func (b *Backend) PrepareLaunch(t schedule.Task, l Launch) (x *Work, err error) {
 	g, err := b.group(t.Ranks)
 	if err != nil {
 		return nil, err
 	}
-	if _, known := moduleNames[t.Datatype]; !known && t.Collective.Reduces() {
-		return nil, fmt.Errorf("%w: no kernels for %v", backend.ErrUnsupported, t.Datatype)
-	}
 	if err := g.fits(l, t); err != nil {
 		return nil, fmt.Errorf("%w: %w", backend.ErrUnsupported, err)
 	}
-	x = &Work{Blocks: l.Blocks, Buffers: Buffers{Call: t, GPUs: g.gpus}, Streams: g.streams, Check: g.restore, Abort: g.Abort}
+	x = &Work{Kernel: l.Algorithm.String(), Blocks: l.Blocks, Buffers: Buffers{Call: t, GPUs: g.gpus}, Streams: g.streams, Check: g.restore, Abort: g.Abort}
 	if err := x.Place(x.Alloc); err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
 	input, output := x.Side(backend.Input), x.Side(backend.Output)
 	if t.Collective == model.AllReduce {
-		err = g.Comm.Prepare(t.Datatype, t.Redop)
 		call := Call{Input: input, Output: output, Count: t.Count, Datatype: t.Datatype, Redop: t.Redop}
-		x.Queue = func() error { return g.allReduce(call, l, g.streams, rank) }
+		err = g.Comm.Prepare(call, l)
+		x.Queue = func() error { return g.allReduce(call, l, g.streams, x.Absent-1) }
 	} else {
 		var c *collective
 		if c, err = g.newCollective(t, l, input, output); err == nil {
 			err = c.load()
 		}
-		x.Queue = func() error { return c.queue(g.streams, rank) }
+		x.Queue = func() error { return c.queue(g.streams, x.Absent-1) }
 	}
 	if err != nil {
 		return nil, errors.Join(err, x.Close())

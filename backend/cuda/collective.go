@@ -23,7 +23,7 @@ func kernelNames(byAlgorithm []string) []string {
 	return slices.DeleteFunc(slices.Clone(byAlgorithm), func(name string) bool { return name == "" })
 }
 
-// kernelOf returns the kernel that an algorithm has for a collective.
+// kernelOf returns the kernel that an algorithm has for a collective, if it has one.
 func kernelOf(c model.Collective, a Algorithm) string {
 	// Of those that push, who sends what to whom makes the difference.
 	switch {
@@ -32,10 +32,14 @@ func kernelOf(c model.Collective, a Algorithm) string {
 	case a == RingPush && !c.Reduces():
 		a = OneShotPush
 	}
+	names := deliverKernels
 	if c.Reduces() {
-		return collectKernels[a]
+		names = collectKernels
 	}
-	return deliverKernels[a]
+	if int(a) >= len(names) {
+		return ""
+	}
+	return names[a]
 }
 
 // does tells whether an algorithm carries out a collective other than AllReduce.
@@ -68,7 +72,7 @@ type collective struct {
 	input   []driver.Pointer
 	output  []driver.Pointer
 	shares  [maxRanks][maxRanks]share // by sender and receiver
-	modules []*loaded                 // of each rank, with the kernel
+	modules []*module                 // of each rank, with the kernel
 	hybrid  *hybrid                   // of ReduceScatter by copy engines
 }
 
@@ -319,8 +323,11 @@ func (x *collective) load() (err error) {
 		}
 		return nil
 	}
-	x.modules, err = x.Comm.load(x.task.Datatype, x.task.Redop)
+	name := kernelOf(x.task.Collective, x.launch.Algorithm)
 	if x.hybrid != nil {
+		name = x.launch.kernels(0)[0]
+	}
+	if x.modules, err = x.Comm.load(x.task.Datatype, x.task.Redop, name); x.hybrid != nil {
 		x.hybrid.modules = x.modules
 	}
 	return err
@@ -397,6 +404,6 @@ func (x *collective) prepareHybrid() error {
 	for rank := range call.Output {
 		call.Output[rank] -= driver.Pointer(rank) * block
 	}
-	x.hybrid = &hybrid{Comm: x.Comm, call: call, launch: x.launch, packs: call.bytes() / packBytes, scatters: true}
+	x.hybrid = x.newHybrid(call, x.launch)
 	return x.fitsHybrid(x.launch, x.hybrid.packs)
 }

@@ -74,7 +74,7 @@ func TestChoose(t *testing.T) {
 		l := newLayout(ranks, 512<<20)
 		for bytes := int64(1); bytes <= 256<<20; bytes = bytes*3/2 + 1 {
 			launch := Choose(ranks, bytes)
-			if launch.Algorithm == Hybrid {
+			if launch.Algorithm.hybrid() {
 				continue
 			}
 			_, err := l.fit(launch, uint64(bytes), ranks)

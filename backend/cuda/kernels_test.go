@@ -111,7 +111,7 @@ func (h *emulatedHost) queue(t require.TestingT, task schedule.Task, l Launch) *
 	input, output := c.Side(backend.Input), c.Side(backend.Output)
 	if task.Collective == model.AllReduce {
 		call := Call{Input: input, Output: output, Count: task.Count, Datatype: task.Datatype, Redop: task.Redop}
-		if l.Algorithm == Hybrid || !h.queueAllReduce(t, call, l) {
+		if l.Algorithm.hybrid() || !h.queueAllReduce(t, call, l) {
 			return nil
 		}
 	} else {
@@ -134,7 +134,7 @@ func (h *emulatedHost) queueAllReduce(t require.TestingT, call Call, l Launch) b
 		return false
 	}
 	for rank := range h.ranks {
-		module := moduleNames[call.Datatype] + "_" + call.Redop.String()
+		module := moduleKey{call.Datatype, call.Redop}.name()
 		h.launch(t, rank, module, l.Algorithm.String(), s.blocks, l.Threads, h.allReduceArgs(call, l, s, rank).pointer())
 	}
 	return s.tail == 0 || h.queueAllReduce(t, call.tail(int64(s.tail)), tailLaunch)
@@ -145,7 +145,7 @@ func moduleOf(t schedule.Task) string {
 	if !t.Collective.Reduces() {
 		return "common"
 	}
-	return moduleNames[t.Datatype] + "_" + t.Redop.String()
+	return moduleKey{t.Datatype, t.Redop}.name()
 }
 
 // programs are those that were read: each rank has its own.

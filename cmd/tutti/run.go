@@ -36,7 +36,8 @@ type runFlags struct {
 	backends                  []string
 	collective                string
 	algorithms, protocols     []string
-	datatype, op, root        string
+	datatypes, ops            []string
+	root                      string
 	channels                  int
 	iterations, warmup, check int
 	timeout                   int
@@ -87,8 +88,8 @@ of the first.`,
 	flags.StringSliceVar(&f.algorithms, "algo", []string{"auto"}, "algorithms; all that do the collective; or auto, as tuning decides for each size")
 	flags.StringSliceVar(&f.protocols, "proto", []string{"auto"}, "ll, ll128, simple; all; or auto, as tuning decides for each size")
 	flags.IntVar(&f.channels, "channels", 0, "number of channels (default as NCCL chooses)")
-	flags.StringVarP(&f.datatype, "datatype", "d", model.Float32.String(), "type of the elements: float, half, bfloat16, int32, …; or all")
-	flags.StringVarP(&f.op, "op", "o", model.Sum.String(), "operation: sum, prod, min, max, avg; or all")
+	flags.StringSliceVarP(&f.datatypes, "datatype", "d", []string{model.Float32.String()}, "types of the elements: float, half, bfloat16, int32, …; or all")
+	flags.StringSliceVarP(&f.ops, "op", "o", []string{model.Sum.String()}, "operations: sum, prod, min, max, avg; or all")
 	flags.StringVarP(&f.root, "root", "r", "0", "rank that broadcast starts from and reduce ends at; or all")
 	flags.IntVarP(&f.iterations, "iters", "n", 20, "calls that are timed")
 	flags.IntVarP(&f.warmup, "warmup_iters", "w", 1, "calls before these")
@@ -280,11 +281,11 @@ func (f *runFlags) tasks() (tasks []schedule.Task, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("--coll: %w", err)
 	}
-	datatypes, err := oneOrAll(f.datatype, model.ParseDatatype, model.Datatypes())
+	datatypes, err := someOrAll(f.datatypes, model.ParseDatatype, model.Datatypes())
 	if err != nil {
 		return nil, fmt.Errorf("-d: %w", err)
 	}
-	ops, err := oneOrAll(f.op, model.ParseRedop, model.Redops())
+	ops, err := someOrAll(f.ops, model.ParseRedop, model.Redops())
 	if err != nil {
 		return nil, fmt.Errorf("-o: %w", err)
 	}
@@ -317,16 +318,24 @@ func (f *runFlags) tasks() (tasks []schedule.Task, err error) {
 	return tasks, nil
 }
 
-// oneOrAll reads a name, or all.
-func oneOrAll[T any](word string, parse func(string) (T, error), all []T) ([]T, error) {
-	if word == "all" {
+// someOrAll reads names, or all.
+func someOrAll[T comparable](words []string, parse func(string) (T, error), all []T) (list []T, err error) {
+	if slices.Equal(words, []string{"all"}) {
 		return all, nil
 	}
-	v, err := parse(word)
-	if err != nil {
-		return nil, fmt.Errorf("%w, or all", err)
+	if len(words) == 0 {
+		words = []string{""}
 	}
-	return []T{v}, nil
+	for _, word := range words {
+		v, err := parse(word)
+		if err != nil {
+			return nil, fmt.Errorf("%w, or all", err)
+		}
+		if !slices.Contains(list, v) {
+			list = append(list, v)
+		}
+	}
+	return list, nil
 }
 
 // roots lists the ranks that are to be the root.
@@ -467,7 +476,7 @@ func (f *runFlags) once(ctx context.Context, executor backend.Backend, s schedul
 		row.Wrong = &m.Wrong
 	}
 	if w := cuda.WorkOf(e); w != nil && w.Blocks > 0 {
-		row.Channels = w.Blocks // each is one
+		row.Channels, row.Kernel = w.Blocks, w.Kernel // each block is a channel
 	}
 	if meter, ok := e.(interface{ Moved() units.Bytes }); ok {
 		used = meter.Moved().Over(m.Time)

@@ -39,6 +39,7 @@ var allowed = map[string][]string{
 	"tutti/model/profile":       {"github.com/goccy/go-yaml", "gonum.org/v1/gonum/optimize"},
 	"tutti/model/schedule/draw": {"github.com/ajstarks/svgo"},
 	"tutti/backend":             {"golang.org/x/sync/errgroup"},
+	"tutti/backend/cuda":        {"golang.org/x/sync/errgroup"},
 	"tutti/backend/dynlib":      {"github.com/ebitengine/purego"},
 }
 

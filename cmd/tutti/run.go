@@ -63,8 +63,9 @@ The host backend runs the schedules that NCCL would run on the machine that is
 named, with a goroutine for each core and the memory of this computer; its times
 are this computer's, not the machine's. It is the default where no GPUs are found.
 
-The cuda backend runs on the GPUs of this host: AllReduce by one shot or two by
-kernels of their own (nch counts their blocks), other schedules by an interpreter.
+The cuda backend runs on the GPUs of this host: every collective by kernels of its
+own in one shot or two, or on a ring (nch counts their blocks), other schedules by an
+interpreter.
 The nccl backend calls NCCL on the same GPUs, and nccl-symmetric does with symmetric
 windows; NCCL does not tell which algorithm it takes, so --csv and --json name what
 NCCL_ALGO and NCCL_PROTO say or, without these, what tuning guesses. Their times are medians of replayed CUDA graphs with -n calls each,
@@ -99,7 +100,7 @@ of the first.`,
 	flags.IntSliceVar(&f.devices, "devices", nil, "GPUs by index, a rank each; one GPU may stand for several ranks (default all)")
 	flags.StringVar(&f.file, "schedule", "", "run the schedule of this FILE.json, as tutti schedule export writes it")
 	flags.BoolVar(&f.probe, "probe", false, "instead measure what the wires between the GPUs carry, by size sent to each peer; writes CSV")
-	flags.BoolVar(&f.sweep, "sweep", false, "instead measure AllReduce with every kernel, blocks and threads that are worth trying; writes CSV")
+	flags.BoolVar(&f.sweep, "sweep", false, "instead measure the collective with every kernel, blocks and threads that are worth trying; writes CSV")
 	flags.DurationVar(&f.stress, "stress", 0, "instead run random calls on the GPUs for this time, as in 1m, and check every result")
 	flags.DurationVar(&f.patience, "kernel-timeout", 5*time.Second, "how long a kernel on a GPU waits for a peer before it gives up")
 	flags.BoolVar(&f.memory, "memory", false, "also print the rate at which the largest size used memory, beside that of a plain copy-and-add")

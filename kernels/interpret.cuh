@@ -255,6 +255,7 @@ template <class T, class Op, class Line, int some, bool whole> struct Carrier {
       char *at = to.at;
       const u32 epoch = to.epoch(call);
       if (to.taken) {
+        Line::meet();
         UNROLLED for (int k = 0; k < some; k++) putPack(at + place + k * lineBytes, Line::seal(w[k], epoch));
       } else {
         UNROLLED for (int k = 0; k < some; k++) write(at, word + k * Line::words, w[k]);
@@ -284,6 +285,7 @@ private:
     bool ready;
     do { // lanes that lost patience vote on, so that a warp stays together
       ready = true;
+      Line::meet();
       UNROLLED for (int k = 0; k < some; k++) v[k] = getPack(at + k * lineBytes);
       UNROLLED for (int k = 0; k < some; k++) ready = ready & Line::sealed(v[k], lane, epoch);
     } while (!inAllLanes(ready || !patience.more()));

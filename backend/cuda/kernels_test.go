@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -20,6 +20,8 @@ import (
 	"tutti/model"
 	"tutti/model/schedule"
 	"tutti/model/units"
+	"tutti/topo"
+	"tutti/topo/search"
 )
 
 // The hot kernels' own PTX, emulated on the CPU: calls of all collectives, back to
@@ -152,9 +154,9 @@ func moduleOf(t schedule.Task) string {
 var programs = map[string]*emulator.Program{}
 
 func (h *emulatedHost) launch(t require.TestingT, rank int, module, kernel string, blocks, threads int, params unsafe.Pointer) {
-	key := fmt.Sprint(module, rank, len(h.ranks))
+	key := fmt.Sprint(module, kernel, rank, len(h.ranks))
 	if programs[key] == nil {
-		ptx, err := kernels.PTX(module)
+		ptx, err := kernels.PTX(module, kernel)
 		require.NoError(t, err)
 		programs[key], err = emulator.Parse(specialise(ptx, rank, len(h.ranks)))
 		require.NoError(t, err)
@@ -162,6 +164,8 @@ func (h *emulatedHost) launch(t require.TestingT, rank int, module, kernel strin
 	size := unsafe.Sizeof(args{})
 	if slices.Contains([]string{deliverKernels[OneShotPush], collectKernels[OneShotPush], collectKernels[RingPush]}, kernel) {
 		size = unsafe.Sizeof(sharesArgs{})
+	} else if strings.HasPrefix(kernel, "interpreter") {
+		size = unsafe.Sizeof(programArgs{})
 	}
 	require.NoError(t, h.machine.Launch(rank, programs[key], kernel, blocks, threads, unsafe.Slice((*byte)(params), size)))
 }
@@ -190,4 +194,73 @@ func (c *emulatedCall) Repeat(rank int, side backend.Side, pattern []byte) error
 func (c *emulatedCall) Run(context.Context, int) (units.Time, error) { return 0, c.machine.Run() }
 func (c *emulatedCall) Close() error                                 { return nil }
 
-var _ = assert.Equal
+// The interpreter's PTX gives what the schedule means too, call after call.
+func TestInterpreter(t *testing.T) {
+	machine, err := topo.Open("h200x4")
+	require.NoError(t, err)
+	cluster, err := topo.NewCluster(machine, 1, 0, topo.RailOptimised)
+	require.NoError(t, err)
+	graphs := search.All(cluster)
+	rapid.Check(t, func(t *rapid.T) {
+		algorithm := rapid.SampledFrom([]model.Algorithm{model.Ring, model.Tree, model.OneShot, model.TwoShot, model.P2P, model.SimpleRing}).Draw(t, "algorithm")
+		task := schedule.Task{
+			Collective: rapid.SampledFrom(algorithm.Collectives()).Draw(t, "collective"), Algorithm: algorithm,
+			Protocol: rapid.SampledFrom(model.Protocols()).Draw(t, "protocol"),
+			Redop:    rapid.SampledFrom([]model.Redop{model.Sum, model.Avg, model.Max}).Draw(t, "op"),
+			Count:    rapid.Int64Range(1, 2000).Draw(t, "count"), Root: rapid.IntRange(0, 3).Draw(t, "root"),
+			Channels: rapid.IntRange(1, 2).Draw(t, "channels"), Ranks: 4, Nodes: 1,
+		}
+		task.InPlace = task.CanOverlap() && rapid.Bool().Draw(t, "in place")
+		if task.Datatype = datatypesOf[task.Redop]; !task.Collective.Reduces() {
+			task.Redop = model.Sum
+			task.Datatype = model.Float32
+		}
+		s, err := schedule.New(task, cluster, graphs)
+		require.NoError(t, err)
+		if task.Protocol != model.Simple && !staged(s) {
+			return
+		}
+		h := newEmulatedHost(t, task.Ranks, rapid.Uint64().Draw(t, "seed"))
+		alloc := func(_ int, bytes int64) (driver.Pointer, error) {
+			return driver.Pointer(h.machine.Alloc(int((bytes + 15) / 16 * 16))), nil
+		}
+		x := &execution{Work: Work{Buffers: Buffers{Call: task}}, program: program{schedule: s, task: task}}
+		require.NoError(t, x.place(alloc))
+		all, err := x.transfers()
+		require.NoError(t, err)
+		put := func(data []byte) driver.Pointer {
+			p := h.machine.Alloc(len(data))
+			copy(h.machine.Bytes(p), data)
+			return driver.Pointer(p)
+		}
+		workers := make([][]workerRecord, task.Ranks)
+		for w, transfers := range all {
+			if len(transfers) > 0 {
+				rank := s.Worker(w).Rank
+				workers[rank] = append(workers[rank], workerRecord{moves: put(encode(task, transfers)), count: uint32(len(transfers))})
+			}
+		}
+		calls := 1
+		if !task.InPlace {
+			calls = 2
+		}
+		none := make([]driver.Pointer, task.Ranks)
+		for rank, list := range workers {
+			if len(list) == 0 {
+				continue
+			}
+			table := put(raw(list))
+			for range calls {
+				a := &programArgs{workers: table, args: *h.Comm.args(Call{Input: none, Output: none, Datatype: task.Datatype}, rank)}
+				module := moduleKey{task.Datatype, task.Redop}.name()
+				h.launch(t, rank, module, interpreters[task.Protocol].kernel, len(list), 96, unsafe.Pointer(a))
+			}
+		}
+		c := &emulatedCall{Buffers: x.Buffers, machine: h.machine, data: backend.NewData(task, 1)}
+		require.NoError(t, c.data.Fill(c))
+		require.NoError(t, h.machine.Run())
+		wrong, err := c.data.Check(c)
+		require.NoError(t, err)
+		require.Zero(t, wrong, "%+v", task)
+	})
+}

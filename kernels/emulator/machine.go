@@ -75,7 +75,8 @@ type block struct {
 	number, threads int
 	shared          uint64
 	warps           []*warp
-	running, here   int // warps; of these, at the barrier
+	running         int // warps
+	barriers        [16]gathering
 }
 
 // Launch queues a kernel, whose parameter is the given struct's bytes, in a
@@ -159,6 +160,13 @@ func (q *queue) run(m *Machine, turns int) error {
 		}
 	}
 	return nil
+}
+
+// gathering is a barrier of a block: the warps that have come, and those of them that
+// wait there.
+type gathering struct {
+	here, want int // want is 0 for all that run
+	waiting    []*warp
 }
 
 func (m *Machine) load(address uint64, bytes int) (uint64, error) {

@@ -35,7 +35,7 @@ const (
 	plain kind = iota
 	branch
 	end
-	barrier // bar.sync
+	barrier // bar.sync, barrier.cta.sync or .arrive
 	meeting // bar.warp.sync, of all lanes
 	vote    // vote.sync.all.pred
 	turn    // griddepcontrol.wait
@@ -48,8 +48,10 @@ type instruction struct {
 	negated bool
 	run     func(*lane) // of plain ones
 	target  int         // of branches
-	value   operand     // of votes
+	value   operand     // of votes, and the number of a barrier
 	into    int
+	count   operand // threads that meet at a barrier; nil for all of the block
+	arrives bool    // at a barrier, without waiting for the others
 }
 
 var (
@@ -154,9 +156,14 @@ func (k *kernel) instruction(text string) (i instruction, to string, err error) 
 		return i, operands[0], nil
 	case "ret", "exit":
 		i.kind = end
-	case "bar":
-		if i.kind = barrier; parts[1] == "warp" {
+	case "bar", "barrier":
+		if parts[1] == "warp" {
 			i.kind = meeting
+			break
+		}
+		i.kind, i.arrives = barrier, parts[len(parts)-1] == "arrive"
+		if i.value, err = k.operand(operands[0], "u32"); err == nil && len(operands) > 1 {
+			i.count, err = k.operand(operands[1], "u32")
 		}
 	case "griddepcontrol":
 		if parts[1] == "wait" {

@@ -9,7 +9,7 @@ type warp struct {
 	block   *block
 	first   int // thread
 	lanes   [32]lane
-	waits   bool // at the block's barrier
+	waits   bool // at a barrier of the block
 	freed   bool // from there
 }
 
@@ -81,13 +81,13 @@ func (w *warp) run(instructions int) (done bool, err error) {
 			if !all {
 				continue
 			}
-			if !w.waits {
+			if !w.waits && !w.arrive(i) {
 				w.waits = true
-				w.block.here++
 				w.block.release()
 				continue
 			}
 			w.waits, w.freed = false, false
+			w.block.release()
 		case meeting, vote:
 			if !all {
 				continue
@@ -112,14 +112,35 @@ func (w *warp) run(instructions int) (done bool, err error) {
 	return false, nil
 }
 
-// release frees the warps of a block from its barrier when all are there.
-func (b *block) release() {
-	if b.here == 0 || b.here < b.running {
-		return
+// arrive notes that a warp has come to a barrier, and tells whether it goes on.
+func (w *warp) arrive(i *instruction) bool {
+	var one *lane // all that run are here
+	for l := range w.lanes {
+		if w.lanes[l].at >= 0 {
+			one = &w.lanes[l]
+		}
 	}
-	b.here = 0
-	for _, w := range b.warps {
-		w.freed = w.waits
+	g := &w.block.barriers[i.value(one)%16]
+	if g.here++; i.count != nil {
+		g.want = int(i.count(one)) / 32
+	}
+	if !i.arrives {
+		g.waiting = append(g.waiting, w)
+	}
+	return i.arrives
+}
+
+// release frees the warps of a block from barriers to which all have come.
+func (b *block) release() {
+	for i := range b.barriers {
+		g := &b.barriers[i]
+		if g.here == 0 || g.here < g.want || g.want == 0 && g.here < b.running {
+			continue
+		}
+		for _, w := range g.waiting {
+			w.freed = true
+		}
+		*g = gathering{}
 	}
 }
 

@@ -21,45 +21,22 @@ template <class Line, class Sends> DEVICE void awaitSilent(Post<Line> &post, Sen
   }
 }
 
-// Sends what each rank is to have, a line of each in turn: read and send are called
-// with a rank and the number of a line. A warp reads several lines before it sends
-// the first, where there are that many.
-template <class Line, class Read, class Send> DEVICE void sendLines(const Post<Line> &post, u32 lines, Read read, Send send) {
-  constexpr int batch = Line::perLane == 1 ? 1 : 4; // LL is for few
-  const u32 others = ranks() - 1, all = lines * others;
-  ROLLED for (u32 first = post.warp; first < all; first += batch * post.warps) {
-    u64 w[batch][Line::perLane];
-    bool there[batch];
-    UNROLLED for (int b = 0; b < batch; b++) {
-      const u32 j = first + b * post.warps;
-      there[b] = j < all && read(peer(1 + j % others), j / others, w[b]);
-    }
-    UNROLLED for (int b = 0; b < batch; b++) {
-      const u32 j = first + b * post.warps;
-      if (there[b]) send(peer(1 + j % others), j / others, w[b]);
-    }
-  }
+// Calls f with each other rank and the number of each line: a warp takes a line of
+// one rank at a time, so that lines to or from several are under way at once.
+template <class Line, class F> DEVICE void eachLine(const Post<Line> &post, u32 lines, F f) {
+  const u32 others = ranks() - 1;
+  ROLLED for (u32 j = post.warp; j < lines * others; j += post.warps) f(peer(1 + j % others), j / others);
 }
 
 // Sends each rank the block that begins at its input.
 template <class Line> DEVICE void sendBlocks(const Post<Line> &post, u32 lines) {
   const Args &a = post.a;
-  sendLines(post, lines, [&](int to, u32 i, auto &w) {
-    if (a.input[to]) post.read(a.input[to], a.stripeBegin() + i, w);
-    return a.input[to] != nullptr;
-  }, [&](int to, u32 i, const auto &w) { post.send(to, 0, i, w); });
-}
-
-// Takes what each rank has sent, as wanted says, and calls keep with it.
-template <class Line, class Wanted, class Keep> DEVICE void receiveLines(Post<Line> &post, int phase, u32 lines, Wanted wanted, Keep keep) {
-  const u32 others = ranks() - 1;
-  ROLLED for (u32 j = post.warp; j < lines * others; j += post.warps) {
-    const int from = peer(1 + j % others);
-    if (!wanted(from, j / others)) continue;
+  eachLine(post, lines, [&](int to, u32 i) {
+    if (!a.input[to]) return;
     u64 w[Line::perLane];
-    post.receive(phase, from, j / others, w);
-    keep(from, j / others, w);
-  }
+    post.read(a.input[to], a.stripeBegin() + i, w);
+    post.send(to, 0, i, w);
+  });
 }
 
 // What comes is kept as it is: AllGather, Broadcast, AllToAll, SendRecv, Exchange.
@@ -74,8 +51,12 @@ template <class Line> DEVICE void deliver(const Args &a) {
       post.read(a.input[rank()], first + i, w);
       post.write(a.output[rank()], first + i, w);
     }
-  receiveLines(post, 0, lines, [&](int from, u32) { return a.output[from]; },
-               [&](int from, u32 i, const auto &w) { post.write(a.output[from], first + i, w); });
+  eachLine(post, lines, [&](int from, u32 i) {
+    if (!a.output[from]) return;
+    u64 w[Line::perLane];
+    post.receive(0, from, i, w);
+    post.write(a.output[from], first + i, w);
+  });
   awaitSilent(post, [&](int r) { return a.output[r]; });
 }
 
@@ -107,18 +88,22 @@ template <class Line> struct Owners {
   DEVICE u32 line(int r, u32 i) const { return post.a.chunkBegin(index(r)) + post.a.stripeBegin() + i; }
   // Sends each owner its chunk of the own input.
   template <class Kept> DEVICE void deal(Kept kept) const {
-    sendLines(post, post.a.stripe, [&](int to, u32 i, auto &w) {
-      if (i < lines(to)) post.read(line(to, i), w);
-      return i < lines(to);
-    }, [&](int to, u32 i, const auto &w) {
+    eachLine(post, post.a.stripe, [&](int to, u32 i) {
+      if (i >= lines(to)) return;
+      u64 w[Line::perLane];
+      post.read(line(to, i), w);
       post.send(to, 0, i, w);
       kept(line(to, i), w);
     });
   }
   // Keeps what all owners have sent.
   DEVICE void gather() const {
-    receiveLines(post, 1, post.a.stripe, [&](int from, u32 i) { return i < lines(from); },
-                 [&](int from, u32 i, const auto &w) { post.write(line(from, i), w); });
+    eachLine(post, post.a.stripe, [&](int from, u32 i) {
+      if (i >= lines(from)) return;
+      u64 w[Line::perLane];
+      post.receive(1, from, i, w);
+      post.write(line(from, i), w);
+    });
   }
 };
 

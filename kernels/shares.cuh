@@ -59,8 +59,8 @@ DEVICE void copyBytes(const char *from, char *to, char *keep, u64 bytes) {
 }
 
 // Shares go straight into the outputs: AllGather, AllToAll, SendRecv and Exchange,
-// and Broadcast on a chain, or in two shots, in which the root deals a share to each
-// other rank, which that one passes on. Who passes on is a round behind its source.
+// and Broadcast in two shots, in which the root deals a share to each other rank,
+// which that one passes on, a round behind the root.
 DEVICE void deliverShares(const Shares &s) {
   const Args &a = s.args;
   Flags flags(a);
@@ -122,34 +122,30 @@ DEVICE void reduceBytes(const char *const (&from)[most], int count, char *to, u6
   }
 }
 
-// Shares go into their owners' scratch, who reduce them with their own: to
-// ReduceScatter; and to Reduce, where all but the root own a share and put the
-// result into the root's output. They do so when it would be the root's turn to
-// get a share, so that here too no two ranks serve the same.
+// Shares go into their owners' scratch, who reduce them with their own: ReduceScatter,
+// and Reduce, of which the root owns all.
 template <class T, class Op> DEVICE void collectShares(const Shares &s) {
   const Args &a = s.args;
   Flags flags(a);
   const auto slot = [&](int owner, int sender) { // none for the owner's own
     return a.region[owner] + a.inbox + u64(sender - (sender > owner)) * a.capacity * 16;
   };
-  ROLLED for (u32 round = 0; round <= a.rounds; round++) {
-    bool due = round > 0 && a.output[rank()];
-    ROLLED for (int k = 1; k <= ranks(); k++) {
-      if (k < ranks() && a.input[peer(k)]) {
-        if (round == a.rounds) continue;
+  ROLLED for (u32 round = 0; round <= a.rounds; round++) { // reduces a round behind
+    if (round < a.rounds) {
+      ROLLED for (int k = 1; k < ranks(); k++) {
+        if (!a.input[peer(k)]) continue;
         const auto part = s.part(round, peer(k));
         copyBytes(a.input[peer(k)] + part.begin, slot(peer(k), rank()) + part.begin, nullptr, part.bytes);
-      } else if (due) {
-        flags.await(0, round);
-        const auto part = s.part(round - 1, rank());
-        const char *from[maxRanks];
-        UNROLLED for (int r = 0; r < maxRanks; r++)
-          if (r < ranks()) from[r] = (r == rank() ? a.input[r] : slot(rank(), r)) + part.begin;
-        reduceBytes<T, Op>(from, ranks(), a.output[rank()] + part.begin, part.bytes, true);
-        due = false;
       }
+      flags.signal(0, round + 1);
     }
-    if (round < a.rounds) flags.signal(0, round + 1);
+    if (round == 0 || !a.output[rank()]) continue;
+    flags.await(0, round);
+    const auto part = s.part(round - 1, rank());
+    const char *from[maxRanks];
+    UNROLLED for (int r = 0; r < maxRanks; r++)
+      if (r < ranks()) from[r] = (r == rank() ? a.input[r] : slot(rank(), r)) + part.begin;
+    reduceBytes<T, Op>(from, ranks(), a.output[rank()] + part.begin, part.bytes, true);
   }
   flags.signal(1, a.rounds);
   flags.await(1, a.rounds);

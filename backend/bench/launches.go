@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tutti/backend/cuda"
+	"tutti/model"
 	"tutti/model/schedule"
 	"tutti/model/units"
 )
@@ -54,7 +55,7 @@ func collectiveLaunches(t schedule.Task) (list []cuda.Launch) {
 			add(a, 256, 16, 264, 512)
 		}
 	}
-	if t.Collective.Rooted() && t.Bytes() >= 4*units.MiB {
+	if t.Collective == model.Reduce && t.Bytes() >= 4*units.MiB {
 		for _, window := range []units.Bytes{units.MiB, 2 * units.MiB, 4 * units.MiB, 8 * units.MiB} {
 			if rounds := int(t.Bytes() / window); rounds > 1 {
 				add(cuda.RingPush, 512, rounds, 132, 264)

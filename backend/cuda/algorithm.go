@@ -22,7 +22,7 @@ const (
 	Hybrid                        // copy engines scatter and gather, kernels reduce
 	OneShotPush                   // every rank sends each its share, in whole packs, flags apart
 	OneShotCopy                   // copy engines do; kernels reduce
-	RingPush                      // each rank passes on to the next what it is sent, round by round
+	RingPush                      // each rank adds its own to what it is sent, and passes it on, round by round
 )
 
 var algorithmNames = []string{

@@ -48,21 +48,27 @@ func ChooseFor(c model.Collective, ranks int, bytes int64) Launch {
 }
 
 // chooseRooted is ChooseFor of Broadcast and Reduce on more than two ranks: from one
-// rank to all or from all to one, two hops are soon better than one, and a chain
-// than two hops.
+// rank to all or from all to one, two hops are soon better than one. Of the large, all
+// blocks are within a window of a few MiB.
 func chooseRooted(c model.Collective, bytes int64, lines func(Algorithm, int64) Launch) Launch {
 	const kib, mib = 1 << 10, 1 << 20
-	once, twice := int64(128*kib), int64(16*mib)
+	once := int64(128 * kib)
 	if c == model.Reduce {
-		once, twice = 512*kib, 4*mib
+		once = 512 * kib
 	}
 	switch {
 	case bytes <= once:
 		return lines(OneShotLL128, 2*kib)
-	case bytes <= twice:
+	case bytes <= 16*mib:
 		return lines(TwoShotLL128, 8*kib)
-	default: // all blocks are within 2 MiB
-		return Launch{Algorithm: RingPush, Blocks: 132, Threads: 512, Rounds: int(bytes / (2 * mib))}
+	case c == model.Reduce:
+		return Launch{Algorithm: RingPush, Blocks: 132, Threads: 512, Rounds: int(bytes / (4 * mib))}
+	case bytes <= 32*mib:
+		return Launch{Algorithm: TwoShotPush, Blocks: 132, Threads: 512, Rounds: 4}
+	case bytes <= 128*mib:
+		return Launch{Algorithm: TwoShotPush, Blocks: 132, Threads: 512, Rounds: 16}
+	default:
+		return Launch{Algorithm: TwoShotPush, Blocks: 132, Threads: 512, Rounds: 64}
 	}
 }
 

@@ -24,11 +24,7 @@ func kernelNames(byAlgorithm []string) []string {
 
 // kernelOf returns the kernel that an algorithm has for a collective, if it has one.
 func kernelOf(c model.Collective, a Algorithm) string {
-	// Of those that push, who sends what to whom makes the difference.
-	switch {
-	case a == TwoShotPush:
-		a = OneShotPush
-	case a == RingPush && !c.Reduces():
+	if a == TwoShotPush { // who sends what to whom makes the difference
 		a = OneShotPush
 	}
 	names := deliverKernels
@@ -46,8 +42,12 @@ func (a Algorithm) does(c model.Collective) bool {
 	switch a {
 	case OneShotLL, OneShotLL128, OneShotPush:
 		return true
-	case TwoShotLL128, TwoShotPush, RingPush:
+	case TwoShotLL128:
 		return c.Rooted()
+	case TwoShotPush:
+		return c == model.Broadcast
+	case RingPush:
+		return c == model.Reduce
 	case OneShotCopy:
 		return c != model.Reduce
 	default:

@@ -7,8 +7,8 @@ import (
 	"tutti/model"
 )
 
-// share is what a rank sends another or, of kernels that push, passes on: bytes
-// from a place of the one to a place of the other.
+// share is what a rank sends another, passes on to it, or keeps: bytes from a place
+// of the one to a place of the other.
 type share struct {
 	from, to driver.Pointer // 0 where there is nothing
 	bytes    uint64
@@ -41,83 +41,50 @@ func (x *collective) deal() {
 	}
 }
 
-// dealTwice does the same for two shots: every rank but the root owns a share. Of
-// Broadcast, the root sends each its own, which it passes on to the other owners;
-// of Reduce, each owner is sent its share of all inputs, and its own says where the
-// result goes.
+// dealTwice does the same for a Broadcast in two shots: every rank but the root owns
+// a share, which the root sends it, and which it passes on to the other owners.
 func (x *collective) dealTwice() {
-	t, input, output := x.task, x.input, x.output
-	all, root := uint64(t.Count)*uint64(t.Datatype.Size()), t.Root
+	root, all := x.task.Root, uint64(x.task.Count)*uint64(x.task.Datatype.Size())
 	each := uint64(x.shape.chunk+min(1, x.shape.extra)) * packBytes
-	for owner := range t.Ranks {
-		if owner == root {
-			continue
-		}
-		index := uint64(owner)
-		if owner > root {
-			index--
-		}
-		begin := min(index*each, all)
+	for hop := 1; hop < x.task.Ranks; hop++ {
+		owner := (root + hop) % x.task.Ranks
+		begin := min(uint64(hop-1)*each, all)
 		at, bytes := driver.Pointer(begin), min(each, all-begin)
-		for rank := range t.Ranks {
-			switch {
-			case t.Collective == model.Reduce && rank == owner:
-				x.shares[owner][owner] = share{input[owner] + at, output[root] + at, bytes}
-			case t.Collective == model.Reduce:
-				x.shares[rank][owner] = share{from: input[rank] + at, bytes: bytes}
-			case rank == root:
-				x.shares[root][owner] = share{input[root] + at, output[owner] + at, bytes}
-			case rank != owner:
-				x.shares[owner][rank] = share{output[owner] + at, output[rank] + at, bytes}
+		for rank := range x.task.Ranks {
+			switch rank {
+			case root:
+				x.shares[root][owner] = share{x.input[root] + at, x.output[owner] + at, bytes}
+			case owner:
+			default:
+				x.shares[owner][rank] = share{x.output[owner] + at, x.output[rank] + at, bytes}
 			}
 		}
 	}
-	if t.Collective == model.Broadcast {
-		x.shares[root][root] = share{from: input[root], to: output[root]} // where the root keeps what it sends
-	}
+	x.shares[root][root] = share{from: x.input[root], to: x.output[root]} // where the root keeps what it sends
 }
 
-// dealRing does so for a chain of all ranks: from the root on or, of Reduce, to it.
+// dealRing does so for a Reduce on the chain of all ranks that ends at the root: each
+// has all to add, and the kernel knows the next one.
 func (x *collective) dealRing() {
-	t, n := x.task, x.task.Ranks
-	all := uint64(t.Count) * uint64(t.Datatype.Size())
-	for hop := range n {
-		rank, next := (t.Root+hop)%n, (t.Root+hop+1)%n
-		switch {
-		case t.Collective == model.Reduce: // of which the kernel knows the next rank
-			x.shares[rank][rank] = share{x.input[rank], x.output[rank], all}
-		case hop == 0:
-			x.shares[rank][next] = share{x.input[rank], x.output[next], all}
-			x.shares[rank][rank] = share{from: x.input[rank], to: x.output[rank]}
-		case hop < n-1:
-			x.shares[rank][next] = share{x.output[rank], x.output[next], all}
-		}
+	for rank := range x.task.Ranks {
+		x.shares[rank][rank] = share{x.input[rank], x.output[rank], uint64(x.task.Count) * uint64(x.task.Datatype.Size())}
 	}
 }
 
 // turn returns whom a rank waits for in each round, ranks for nobody, and whether
 // others wait for it.
 func (x *collective) turn(rank int) (source, passed uint32) {
-	n, root := x.task.Ranks, x.task.Root
-	place := (rank - root + n) % n // in the chain of Broadcast
-	if x.task.Collective == model.Reduce {
-		place = (place + n - 1) % n // which begins behind the root
-	}
-	switch ring := x.launch.Algorithm == RingPush; {
-	case ring && place == 0, !ring && x.relayed() && rank == root:
-		return uint32(n), 1
-	case ring:
-		return uint32((rank + n - 1) % n), bit(place < n-1)
-	case x.relayed():
+	n, root, none := x.task.Ranks, x.task.Root, uint32(x.task.Ranks)
+	switch {
+	case x.launch.Algorithm == RingPush && rank == (root+1)%n, x.launch.Algorithm == TwoShotPush && rank == root:
+		return none, 1
+	case x.launch.Algorithm == RingPush:
+		return uint32((rank + n - 1) % n), bit(rank != root)
+	case x.launch.Algorithm == TwoShotPush:
 		return uint32(root), 0
 	default:
-		return uint32(n), 0
+		return none, 0
 	}
-}
-
-// relayed tells whether owners pass on what the root of a Broadcast sends them.
-func (x *collective) relayed() bool {
-	return x.task.Collective == model.Broadcast && (x.launch.Algorithm == TwoShotPush || x.launch.Algorithm == RingPush)
 }
 
 // lineArgs returns the parameters of kernels/lines.cuh for a rank.
@@ -156,7 +123,7 @@ func (x *collective) shareArgs(rank int) *sharesArgs {
 	}
 	own := &s.args.output[rank]
 	switch inPlace := s.args.input[rank] == *own; {
-	case inPlace && x.relayed():
+	case inPlace && x.launch.Algorithm == TwoShotPush:
 		*own = 0
 	case inPlace && !x.task.Collective.Reduces():
 		s.args.input[rank] = 0

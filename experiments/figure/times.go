@@ -39,7 +39,7 @@ const groupColumns = 3
 // WriteTimesOf draws time and, below it, bus bandwidth by size for each group.
 func WriteTimesOf(path, title string, groups []Group) error {
 	columns := min(groupColumns, len(groups))
-	tiles := draw.Tiles{Rows: 2 * ((len(groups) + columns - 1) / columns), Cols: columns, PadX: gap, PadY: gap}
+	tiles := draw.Tiles{Rows: 2 * ((len(groups) + columns - 1) / columns), Cols: columns, PadTop: nameHeight, PadX: gap, PadY: 2 * gap}
 	return writeTimes(path, title, groups, tiles, 0.95*panelWidth, 0.75*panelHeight)
 }
 
@@ -49,7 +49,8 @@ func writeTimes(path, title string, groups []Group, tiles draw.Tiles, width, hei
 	area := draw.New(canvas)
 	area.FillPolygon(color.White, []vg.Point{area.Min, {X: area.Max.X, Y: area.Min.Y}, area.Max, {X: area.Min.X, Y: area.Max.Y}})
 	area.FillText(style(13), vg.Point{X: gap, Y: area.Max.Y - titleHeight + gap}, title)
-	tiles.PadTop, tiles.PadBottom, tiles.PadLeft, tiles.PadRight = titleHeight, gap, gap, 2*gap
+	tiles.PadTop += titleHeight
+	tiles.PadBottom, tiles.PadLeft, tiles.PadRight = gap, gap, 2*gap
 	panels := make([][]*plot.Plot, tiles.Rows)
 	for row := range panels {
 		panels[row] = make([]*plot.Plot, tiles.Cols)

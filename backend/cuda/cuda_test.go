@@ -79,7 +79,7 @@ func TestPieces(t *testing.T) {
 			c.ranks = append(c.ranks, &rank{region: 1 << 40})
 		}
 		launch := Launch{Algorithm: Hybrid, Blocks: 132, Threads: 512, Rounds: rapid.IntRange(1, maxPieces).Draw(t, "pieces")}
-		require.NoError(t, c.fits(launch, packs*packBytes))
+		require.NoError(t, c.fitsHybrid(launch, packs))
 		h := hybrid{Comm: c, launch: launch, packs: packs}
 		next := driver.Pointer(0)
 		for owner := range ranks {

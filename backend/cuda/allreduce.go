@@ -132,7 +132,7 @@ func (c *Comm) validate(call Call, streams []*driver.Stream) error {
 	for i := range n {
 		for _, p := range []driver.Pointer{call.Input[i], call.Output[i]} {
 			if p%packBytes != 0 || p == 0 {
-				return fmt.Errorf("rank %d has a buffer at %#x: want an address that is a multiple of %d", i, uint64(p), packBytes)
+				return fmt.Errorf("rank %d has a buffer at %#x: want an address that is a multiple of %d and is not 0", i, uint64(p), packBytes)
 			}
 		}
 		if streams[i].GPU != c.ranks[i].gpu {

@@ -68,6 +68,52 @@ func TestFit(t *testing.T) {
 	})
 }
 
+// Pieces of the hybrids follow one another through the whole buffer, and those of a
+// chunk lie in its owner's scratch as one.
+func TestPieces(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ranks := rapid.IntRange(2, maxRanks).Draw(t, "ranks")
+		packs := uint64(rapid.Int64Range(int64(ranks), 1<<24).Draw(t, "packs"))
+		c := &Comm{layout: newLayout(ranks, int64(packs*packBytes)+1<<20)}
+		for range ranks {
+			c.ranks = append(c.ranks, &rank{region: 1 << 40})
+		}
+		launch := Launch{Algorithm: Hybrid, Blocks: 132, Threads: 512, Rounds: rapid.IntRange(1, maxPieces).Draw(t, "pieces")}
+		require.NoError(t, c.fitsHybrid(launch, packs))
+		h := hybrid{Comm: c, launch: launch, packs: packs}
+		next := driver.Pointer(0)
+		for owner := range ranks {
+			slot := h.slot(owner, ranks-1, 0)
+			for k := range launch.Rounds {
+				offset, bytes := h.piece(owner, k)
+				require.Equal(t, next, offset)
+				require.Equal(t, slot, h.slot(owner, ranks-1, k))
+				next, slot = offset+driver.Pointer(bytes), slot+driver.Pointer(bytes)
+			}
+			require.LessOrEqual(t, slot, c.ranks[owner].region+driver.Pointer(c.layout.bytes))
+		}
+		require.EqualValues(t, packs*packBytes, next)
+	})
+}
+
+// Buffers that kernels cannot work on are refused before anything is queued.
+func TestValidate(t *testing.T) {
+	gpus := []*driver.GPU{{Index: 0}, {Index: 1}}
+	c := &Comm{ranks: []*rank{{gpu: gpus[0]}, {gpu: gpus[1]}}}
+	streams := []*driver.Stream{{GPU: gpus[0]}, {GPU: gpus[1]}}
+	whole := []driver.Pointer{4096, 8192}
+	for want, call := range map[string]Call{
+		"1 inputs, 2 outputs and 2 streams: want one of each for 2 ranks":                      {Input: whole[:1], Output: whole},
+		"count -1: want 0 or more":                                                             {Input: whole, Output: whole, Count: -1},
+		"rank 1 has a buffer at 0x2004: want an address that is a multiple of 16 and is not 0": {Input: whole, Output: []driver.Pointer{4096, 8196}},
+		"rank 0 has a buffer at 0x0: want an address that is a multiple of 16 and is not 0":    {Input: []driver.Pointer{0, 8192}, Output: whole},
+	} {
+		assert.EqualError(t, c.validate(call, streams), want)
+	}
+	streams[0], streams[1] = streams[1], streams[0]
+	assert.EqualError(t, c.validate(Call{Input: whole, Output: whole}, streams), "rank 0 has a stream of GPU 1: want GPU 0")
+}
+
 // What is chosen for a size also fits it.
 func TestChoose(t *testing.T) {
 	for ranks := 2; ranks <= maxRanks; ranks++ {

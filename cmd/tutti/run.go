@@ -172,8 +172,8 @@ func (f *runFlags) run(c *cobra.Command) error {
 	if err == nil {
 		err = table.err
 	}
-	if err == nil {
-		err = f.print(c.OutOrStdout(), results)
+	if len(results) > 0 { // also those from before an error
+		err = cmp.Or(err, f.print(c.OutOrStdout(), results))
 	}
 	if wrong := countWrong(results); err == nil && wrong > 0 {
 		err = fmt.Errorf("%d elements are wrong (see #wrong)", wrong)
@@ -358,7 +358,8 @@ func (f *runFlags) roots(c model.Collective, cluster *topo.Cluster) (roots []int
 }
 
 // measure goes through the trials and fills in the table. What a backend does not
-// support is left out with a note, unless nothing else was asked for.
+// support is left out with a note, unless nothing else was asked for. With an error
+// come the results from before it.
 func (f *runFlags) measure(ctx context.Context, executors []backend.Backend, machine string, trials []trial, table *runTable, bar *progress, notes io.Writer) (results []rows.Row, err error) {
 	defer bar.end()
 	var largest units.Bytes
@@ -385,7 +386,7 @@ func (f *runFlags) measure(ctx context.Context, executors []backend.Backend, mac
 					break
 				}
 				if err != nil {
-					return nil, fmt.Errorf("%s: %w", what, err)
+					return results, fmt.Errorf("%s: %w", what, err)
 				}
 				row.Machine = machine
 				if trial.size >= largest {

@@ -141,21 +141,21 @@ template <class Line> struct Post {
   // together, so that the waits overlap.
   DEVICE void receive(int phase, u32 line, const bool (&wanted)[maxRanks], u64 (&w)[maxRanks][Line::perLane]) {
     Pack v[maxRanks];
-    for (bool ready = false; !ready && patience.more();) {
+    bool ready;
+    do { // lanes that lost patience vote on, so that a warp stays together
       ready = true;
       Line::meet();
       UNROLLED for (int r = 0; r < maxRanks; r++)
         if (wanted[r]) v[r] = getPack(at(rank(), phase, r, line));
       UNROLLED for (int r = 0; r < maxRanks; r++)
         if (wanted[r]) ready = ready && Line::sealed(v[r], lane, epoch);
-      ready = inAllLanes(ready);
-    }
+    } while (!inAllLanes(ready || !patience.more()));
     UNROLLED for (int r = 0; r < maxRanks; r++)
       if (wanted[r]) Line::open(v[r], w[r]);
   }
   // Takes a line of one peer.
   DEVICE void receive(int phase, int sender, u32 line, u64 (&w)[Line::perLane]) {
-    Pack v; // lanes that lost patience vote on, so that a warp stays together
+    Pack v;
     do Line::meet(), v = getPack(at(rank(), phase, sender, line));
     while (!inAllLanes(Line::sealed(v, lane, epoch) || !patience.more()));
     Line::open(v, w);

@@ -45,14 +45,37 @@ func TestKernels(t *testing.T) {
 	})
 }
 
+// Where a rank does not take part, every kernel of the others ends by the clock, and
+// says what it waited for.
+func TestKernelsGiveUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := newEmulatedHost(t, rapid.IntRange(2, 4).Draw(t, "ranks"), rapid.Uint64().Draw(t, "seed"))
+		h.options.Timeout, h.absent = 3000, rapid.IntRange(0, len(h.ranks)-1).Draw(t, "absent")
+		h.faults = h.machine.Alloc(8 * len(h.ranks))
+		task, launch := h.draw(t)
+		if h.queue(t, task, launch) == nil {
+			return
+		}
+		require.NoError(t, h.machine.Run(), "%+v by %v", task, launch)
+		for rank := range h.ranks {
+			if fault := h.machine.Bytes(h.faults)[8*rank:][:8]; rank != h.absent {
+				stop := h.machine.Bytes(uint64(h.ranks[rank].region))[0]
+				require.NotZero(t, stop|fault[7], "rank %d of %+v by %v", rank, task, launch)
+			}
+		}
+	})
+}
+
 // emulatedHost is a communicator in the memory of a machine that is emulated.
 type emulatedHost struct {
 	*Comm
 	machine *emulator.Machine
+	absent  int    // a rank that takes no part, or none
+	faults  uint64 // memory of a word for each rank, where a rank is absent
 }
 
 func newEmulatedHost(t require.TestingT, ranks int, seed uint64) *emulatedHost {
-	h := &emulatedHost{&Comm{options: Options{Timeout: time.Hour}}, emulator.New(seed)}
+	h := &emulatedHost{Comm: &Comm{options: Options{Timeout: time.Hour}}, machine: emulator.New(seed), absent: none}
 	// Small slots, so that they are full.
 	const blocks, lines = 3, 3
 	h.layout = layout{ll: align, llLines: lines, ll128Lines: lines, scratchPacks: 1 << 10}
@@ -166,6 +189,12 @@ func (h *emulatedHost) launch(t require.TestingT, rank int, module, kernel strin
 		size = unsafe.Sizeof(sharesArgs{})
 	} else if strings.HasPrefix(kernel, "interpreter") {
 		size = unsafe.Sizeof(programArgs{})
+	}
+	if rank == h.absent {
+		return
+	}
+	if h.faults != 0 {
+		(*args)(params).fault = driver.Pointer(h.faults) + driver.Pointer(8*rank) // the args come first in all
 	}
 	require.NoError(t, h.machine.Launch(rank, programs[key], kernel, blocks, threads, unsafe.Slice((*byte)(params), size)))
 }

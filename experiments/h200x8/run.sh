@@ -41,6 +41,10 @@ sanitize() { # memory errors of the interpreter and the hot kernels
 		part sanitize-$algo 120 compute-sanitizer --tool memcheck --error-exitcode 3 ./tutti run -g "$gpus" --backend cuda \
 			--algo $algo --proto all -o avg --sizes 2004,300K -n 1 -w 0 --kernel-timeout 30s --csv
 	done
+	for coll in allgather reducescatter broadcast reduce alltoall sendrecv; do
+		part sanitize-$coll 60 compute-sanitizer --tool memcheck --error-exitcode 3 ./tutti run -g "$gpus" --backend cuda \
+			--coll $coll --algo oneshot,twoshot --proto all --sizes 2004,3M -n 1 -w 0 --kernel-timeout 30s --csv
+	done
 }
 cancel() { # a run that is given up ends at once, and the next one works
 	part cancel 30 timeout --preserve-status -s INT 8 ./tutti run -g "$gpus" --backend cuda --sizes 1G -n 100000
@@ -51,7 +55,12 @@ graphs() { # what tutti searches drives NCCL: its log says that channels were lo
 	NCCL_GRAPH_FILE=$out/graph.xml NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=GRAPH run graphs 30 --backend nccl --sizes 1M
 }
 probe() { run probe 90 --probe --sizes 1M,64M,256M; }
-sweep() { run sweep 300 --sweep -b 8 -e 1G -f 4; } # every launch: choose.go comes from this
+sweep() { # every launch: choose.go and choosecollective.go come from this
+	run sweep 300 --sweep -b 8 -e 1G -f 4
+	for coll in allgather reducescatter broadcast reduce alltoall sendrecv; do
+		run sweep-$coll 90 --sweep --coll $coll -b 64 -e 1G -f 4 -n 10
+	done
+}
 allreduce() { # tutti's choice beside NCCL's
 	for d in float bfloat16; do
 		run allreduce-$d-small 90 --backend $peers -b 8 -e 64M -n 50 -d $d --csv
@@ -66,9 +75,11 @@ forced() { # rings and trees by protocol: tutti's interpreter, and NCCL told to 
 		done
 	done
 }
-collectives() {
+collectives() { # by themselves too: with NCCL in the same process, sends did not end once
 	for coll in allgather reducescatter broadcast reduce alltoall sendrecv; do
-		run $coll 90 --backend $peers --coll $coll -b 64 -e 1G -f 4 --csv
+		run $coll 60 --backend $peers --coll $coll -b 64 -e 1G --csv
+		run $coll-alone 60 --backend cuda --coll $coll -b 64 -e 1G --csv
+		run $coll-nccl 60 --backend nccl --coll $coll -b 64 -e 1G --csv
 	done
 }
 

@@ -160,6 +160,8 @@ func (b *Backend) PrepareLaunch(t schedule.Task, l Launch) (x *Work, err error) 
 		var c *collective
 		if c, err = g.newCollective(t, l, input, output); err == nil {
 			err = c.load()
+		} else {
+			err = fmt.Errorf("%w: %w", backend.ErrUnsupported, err)
 		}
 		x.Queue = func() error { return c.queue(g.streams, x.Absent-1) }
 	}

@@ -40,7 +40,7 @@ func ChooseFor(c model.Collective, ranks int, bytes int64) Launch {
 		return Launch{Algorithm: OneShotCopy, Blocks: 1, Threads: 32, Rounds: 1}
 	case bytes < 512*mib:
 		return Launch{Algorithm: OneShotPush, Blocks: 132, Threads: 512, Rounds: 16}
-	case c == model.ReduceScatter && ranks > 2:
+	case c == model.ReduceScatter && ranks > 2 && share%packBytes == 0:
 		return Launch{Algorithm: OneShotCopy, Blocks: 132, Threads: 512, Rounds: 4}
 	default:
 		return Launch{Algorithm: OneShotPush, Blocks: 132, Threads: 512, Rounds: 64}

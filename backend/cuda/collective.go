@@ -17,11 +17,6 @@ var (
 	collectKernels = []string{OneShotLL: "collect_ll", OneShotLL128: "collect_ll128", TwoShotLL128: "collect_twice_ll128", OneShotPush: "collect_push", RingPush: "collect_chain"}
 )
 
-// kernelNames lists those that have a name.
-func kernelNames(byAlgorithm []string) []string {
-	return slices.DeleteFunc(slices.Clone(byAlgorithm), func(name string) bool { return name == "" })
-}
-
 // kernelOf returns the kernel that an algorithm has for a collective, if it has one.
 func kernelOf(c model.Collective, a Algorithm) string {
 	if a == TwoShotPush { // who sends what to whom makes the difference
@@ -102,6 +97,8 @@ func (l layout) fitCollective(launch Launch, t schedule.Task) (s shape, err erro
 		return s, fmt.Errorf("%v: %d bytes are too few for %d ranks", a, bytes, n)
 	case launch.Blocks < 1 || launch.Blocks > limit:
 		return s, fmt.Errorf("%v: %d blocks: want 1 to %d", a, launch.Blocks, limit)
+	case a == OneShotCopy && t.Collective.Reduces() && bytes%packBytes != 0:
+		return s, fmt.Errorf("%v: blocks of %d bytes: want a multiple of %d", a, bytes, packBytes)
 	case launch.Threads < 32 || launch.Threads > a.maxThreads() || launch.Threads%32 != 0:
 		return s, fmt.Errorf("%v: %d threads: want a multiple of 32 up to %d", a, launch.Threads, a.maxThreads())
 	}
@@ -141,20 +138,16 @@ func (c *Comm) newCollective(t schedule.Task, launch Launch, input, output []dri
 	return x, err
 }
 
-// load makes the kernels ready on all ranks.
+// load makes the kernel ready on all ranks.
 func (x *collective) load() (err error) {
-	if !x.task.Collective.Reduces() {
-		for _, r := range x.ranks {
-			x.modules = append(x.modules, r.common)
-		}
-		return nil
-	}
 	name := kernelOf(x.task.Collective, x.launch.Algorithm)
-	if x.hybrid != nil {
-		name = x.launch.kernels(0)[0]
-	}
-	if x.modules, err = x.Comm.load(x.task.Datatype, x.task.Redop, name); x.hybrid != nil {
-		x.hybrid.modules = x.modules
+	switch {
+	case x.hybrid != nil:
+		x.hybrid.modules, err = x.Comm.load(x.task.Datatype, x.task.Redop, x.launch.kernels(0)[0])
+	case x.task.Collective.Reduces():
+		x.modules, err = x.Comm.load(x.task.Datatype, x.task.Redop, name)
+	case x.launch.Algorithm != OneShotCopy:
+		x.modules, err = x.loadCommon(name)
 	}
 	return err
 }
@@ -165,7 +158,7 @@ func (x *collective) queue(streams []*driver.Stream, without int) error {
 		return nil
 	}
 	if x.launch.Algorithm == OneShotCopy {
-		return x.queueCopies(streams)
+		return x.queueCopies(streams, without)
 	}
 	name := kernelOf(x.task.Collective, x.launch.Algorithm)
 	for i, r := range x.ranks {
@@ -181,51 +174,53 @@ func (x *collective) queue(streams []*driver.Stream, without int) error {
 
 // queueCopies has the copy engines move the shares, as [hybrid] does: all ranks
 // serve the one that lies equally far on.
-func (x *collective) queueCopies(streams []*driver.Stream) error {
+func (x *collective) queueCopies(streams []*driver.Stream, without int) error {
 	if err := x.openLanes(); err != nil {
 		return err
 	}
+	none := make([]driver.Pointer, len(x.ranks))
+	h := hybrid{Comm: x.Comm, call: Call{Input: none, Output: none}}
 	if x.hybrid != nil {
-		h := *x.hybrid
-		for rank, s := range streams {
-			h.queueRank(rank, s)
-		}
-		return h.err
+		h = *x.hybrid
 	}
-	h := hybrid{Comm: x.Comm, call: Call{Input: make([]driver.Pointer, len(x.ranks)), Output: make([]driver.Pointer, len(x.ranks))}}
 	for rank, s := range streams {
-		lanes := x.ranks[rank].lanes
-		own := x.shares[rank][rank]
-		if own.from == own.to {
-			own.bytes = 0 // in place
+		switch {
+		case rank == without:
+		case x.hybrid != nil:
+			h.queueRank(rank, s)
+		default:
+			x.queueRank(&h, rank, s)
 		}
-		h.barrier(rank, s) // all outputs may be written
-		if own.bytes > 0 {
-			h.record(s, lanes.begun)
-			h.wait(lanes.reduce, lanes.begun)
-			h.copy(lanes.reduce, own.to, own.from, int64(own.bytes))
-			h.record(lanes.reduce, lanes.reduced[0])
-		}
-		for hop := 1; hop < len(x.ranks); hop++ {
-			if share := x.shares[rank][(rank+hop)%len(x.ranks)]; share.bytes > 0 {
-				h.copy(s, share.to, share.from, int64(share.bytes))
-			}
-		}
-		if own.bytes > 0 {
-			h.wait(s, lanes.reduced[0])
-		}
-		h.barrier(rank, s)
 	}
 	return h.err
+}
+
+// queueRank has a rank's shares copied, its own beside the others.
+func (x *collective) queueRank(h *hybrid, rank int, s *driver.Stream) {
+	lanes, own := x.ranks[rank].lanes, x.shares[rank][rank]
+	keeps := own.from != own.to // there is one, and not in place
+	h.barrier(rank, s)          // all outputs may be written
+	if keeps {
+		h.record(s, lanes.begun)
+		h.wait(lanes.reduce, lanes.begun)
+		h.copy(lanes.reduce, own.to, own.from, int64(own.bytes))
+		h.record(lanes.reduce, lanes.reduced[0])
+	}
+	for hop := 1; hop < len(x.ranks); hop++ {
+		if share := x.shares[rank][(rank+hop)%len(x.ranks)]; share.bytes > 0 {
+			h.copy(s, share.to, share.from, int64(share.bytes))
+		}
+	}
+	if keeps {
+		h.wait(s, lanes.reduced[0])
+	}
+	h.barrier(rank, s)
 }
 
 // prepareHybrid makes ReduceScatter by copy engines ready: the first half of such
 // an AllReduce, with each rank's result at the beginning of its output.
 func (x *collective) prepareHybrid() error {
 	block := driver.Pointer(x.task.Count * int64(x.task.Datatype.Size()))
-	if block%packBytes != 0 {
-		return fmt.Errorf("%v: blocks of %d bytes: want a multiple of %d", x.launch.Algorithm, block, packBytes)
-	}
 	call := Call{Input: x.input, Output: slices.Clone(x.output), Count: x.task.Count * int64(x.task.Ranks), Datatype: x.task.Datatype, Redop: x.task.Redop}
 	for rank := range call.Output {
 		call.Output[rank] -= driver.Pointer(rank) * block

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"tutti/backend/cuda/driver"
-	"tutti/kernels"
 )
 
 // Comm is a communicator: a rank for each of its GPUs, with the memory in which
@@ -79,15 +78,8 @@ func New(gpus []*driver.GPU, options Options) (*Comm, error) {
 			return nil, errors.Join(err, c.Close())
 		}
 	}
-	ptx, err := kernels.PTX("common")
-	if err != nil {
+	if _, err := c.loadCommon(commonKernels...); err != nil {
 		return nil, errors.Join(err, c.Close())
-	}
-	for i, r := range c.ranks {
-		r.common = &module{}
-		if err := r.common.add(c, ptx, i, append(kernelNames(deliverKernels), commonKernels...)); err != nil {
-			return nil, errors.Join(err, c.Close())
-		}
 	}
 	if err := c.Reset(); err != nil {
 		return nil, errors.Join(err, c.Close())

@@ -49,6 +49,23 @@ func (c *Comm) load(d model.Datatype, op model.Redop, names ...string) ([]*modul
 		}
 		c.modules[key] = all
 	}
+	return all, c.complete(all, key.name(), names)
+}
+
+// loadCommon does so with kernels that are the same for all datatypes.
+func (c *Comm) loadCommon(names ...string) ([]*module, error) {
+	all := make([]*module, len(c.ranks))
+	for i, r := range c.ranks {
+		if r.common == nil {
+			r.common = &module{}
+		}
+		all[i] = r.common
+	}
+	return all, c.complete(all, "common", names)
+}
+
+// complete loads what is missing in the modules of all ranks, side by side.
+func (c *Comm) complete(all []*module, text string, names []string) error {
 	var missing []string
 	for _, name := range names {
 		if slices.ContainsFunc(all, func(m *module) bool { return m.kernels[name] == nil }) {
@@ -56,17 +73,17 @@ func (c *Comm) load(d model.Datatype, op model.Redop, names ...string) ([]*modul
 		}
 	}
 	if len(missing) == 0 {
-		return all, nil
+		return nil
 	}
-	ptx, err := kernels.PTX(key.name(), missing...)
+	ptx, err := kernels.PTX(text, missing...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var group errgroup.Group
 	for i, m := range all {
 		group.Go(func() error { return m.add(c, ptx, i, missing) })
 	}
-	return all, group.Wait()
+	return group.Wait()
 }
 
 // add loads kernels on the GPU of a rank.

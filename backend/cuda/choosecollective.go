@@ -67,8 +67,10 @@ func chooseRooted(c model.Collective, bytes int64, lines func(Algorithm, int64) 
 		return Launch{Algorithm: TwoShotPush, Blocks: 132, Threads: 512, Rounds: 4}
 	case bytes <= 128*mib:
 		return Launch{Algorithm: TwoShotPush, Blocks: 132, Threads: 512, Rounds: 16}
-	default:
+	case bytes <= 512*mib:
 		return Launch{Algorithm: TwoShotPush, Blocks: 132, Threads: 512, Rounds: 64}
+	default:
+		return Launch{Algorithm: TwoShotPush, Blocks: 264, Threads: 512, Rounds: 64}
 	}
 }
 

@@ -60,46 +60,58 @@ type reference[T any] func(element, count int64, sources []int) judge[T]
 // A judge counts the elements of an output that are out of bounds.
 type judge[T any] func(output []T) (wrong int64)
 
-// check goes through the elements, block by block.
+// spanBytes is how much of an output is read at a time: enough that a copy from a GPU
+// costs more than its beginning.
+const spanBytes = 8 * blockBytes
+
+// check goes through the elements, span by span and there block by block.
 func check[T number.Native | uint16](d *Data, e Execution, newReference func(*Data) reference[T]) (int64, error) {
 	t := d.task
 	size := int64(t.Datatype.Size())
-	perBlock := (t.Count + blockBytes/size - 1) / (blockBytes / size)
-	if perBlock == 0 {
+	perSpan, perBlock := spanBytes/size, blockBytes/size
+	spans := (t.Count + perSpan - 1) / perSpan
+	if spans == 0 {
 		return 0, nil
 	}
 	type hand struct {
 		reference reference[T]
-		output    []byte
+		outputs   [][]byte // of each rank that has the span
 		sources   []int
 	}
 	hands := make([]*hand, runtime.GOMAXPROCS(0))
 	var wrong atomic.Int64
 	// Ranks have all of Count elements from a multiple of Count on, or none.
-	err := parallel(int(t.Elements()/t.Count*perBlock), func(core, i int) error {
+	err := parallel(int(t.Elements()/t.Count*spans), func(core, i int) error {
 		if hands[core] == nil {
-			hands[core] = &hand{reference: newReference(d), output: number.Memory(blockBytes)}
+			hands[core] = &hand{reference: newReference(d)}
 		}
 		h := hands[core]
-		within := int64(i) % perBlock * (blockBytes / size)
-		element, count := int64(i)/perBlock*t.Count+within, min(t.Count-within, blockBytes/size)
+		within := int64(i) % spans * perSpan
+		first, count := int64(i)/spans*t.Count+within, min(t.Count-within, perSpan)
 		h.sources = h.sources[:0]
+		read := 0
 		for rank := range t.Ranks {
-			if t.Input(rank).Holds(element, count) {
+			if t.Input(rank).Holds(first, count) {
 				h.sources = append(h.sources, rank)
 			}
-		}
-		judge := h.reference(element, count, h.sources)
-		for rank := range t.Ranks {
-			at, rest := t.Output(rank).At(element)
+			at, rest := t.Output(rank).At(first)
 			if rest == 0 {
 				continue
 			}
-			output := h.output[:count*size]
-			if err := e.Read(rank, Output, units.Bytes(at*size), output); err != nil {
+			if read == len(h.outputs) {
+				h.outputs = append(h.outputs, number.Memory(spanBytes))
+			}
+			if err := e.Read(rank, Output, units.Bytes(at*size), h.outputs[read][:count*size]); err != nil {
 				return err
 			}
-			wrong.Add(judge(number.View[T](output)))
+			read++
+		}
+		for done := int64(0); done < count; done += perBlock {
+			n := min(perBlock, count-done)
+			judge := h.reference(first+done, n, h.sources)
+			for _, output := range h.outputs[:read] {
+				wrong.Add(judge(number.View[T](output)[done : done+n]))
+			}
 		}
 		return nil
 	})

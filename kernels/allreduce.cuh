@@ -15,6 +15,19 @@ DEVICE void reduce(const u64 (&w)[maxRanks][count], u64 (&result)[count]) {
   }
 }
 
+// Reduces a line of all ranks, of which this one has its own.
+template <class T, class Op, class Line>
+DEVICE void receiveSum(Post<Line> &post, u32 i, const u64 (&own)[Line::perLane], u64 (&result)[Line::perLane]) {
+  bool others[maxRanks];
+  u64 w[maxRanks][Line::perLane];
+  UNROLLED for (int r = 0; r < maxRanks; r++) others[r] = r < ranks() && r != rank();
+  post.receive(0, i, others, w);
+  UNROLLED for (int r = 0; r < maxRanks; r++)
+    if (r == rank())
+      UNROLLED for (int j = 0; j < Line::perLane; j++) w[r][j] = own[j];
+  reduce<T, Op>(w, result);
+}
+
 // One-shot: every rank sends its whole input to every other, and each reduces all
 // of it. One hop.
 template <class T, class Op, class Line> DEVICE void oneshot(const Args &a) {
@@ -26,16 +39,10 @@ template <class T, class Op, class Line> DEVICE void oneshot(const Args &a) {
     UNROLLED for (int k = 1; k < maxRanks; k++)
       if (k < ranks()) post.send(peer(k), 0, i, own);
   }
-  bool others[maxRanks];
-  UNROLLED for (int r = 0; r < maxRanks; r++) others[r] = r < ranks() && r != rank();
   ROLLED for (u32 i = post.warp; i < lines; i += post.warps) {
-    u64 w[maxRanks][Line::perLane], own[Line::perLane], result[Line::perLane];
+    u64 own[Line::perLane], result[Line::perLane];
     post.read(begin + i, own);
-    post.receive(0, i, others, w);
-    UNROLLED for (int r = 0; r < maxRanks; r++)
-      if (r == rank())
-        UNROLLED for (int j = 0; j < Line::perLane; j++) w[r][j] = own[j];
-    reduce<T, Op>(w, result);
+    receiveSum<T, Op>(post, i, own, result);
     post.write(begin + i, result);
   }
 }
@@ -52,18 +59,12 @@ template <class T, class Op, class Line> DEVICE void twoshot(const Args &a) {
       post.read(a.chunkBegin(peer(k)) + offset + i, w);
       post.send(peer(k), 0, i, w);
     }
-  bool others[maxRanks];
-  UNROLLED for (int r = 0; r < maxRanks; r++) others[r] = r < ranks() && r != rank();
   const u32 mine = a.stripeUnits(a.chunkUnits(rank()));
   ROLLED for (u32 i = post.warp; i < mine; i += post.warps) {
     const u32 line = a.chunkBegin(rank()) + offset + i;
-    u64 w[maxRanks][Line::perLane], own[Line::perLane], result[Line::perLane];
+    u64 own[Line::perLane], result[Line::perLane];
     post.read(line, own);
-    post.receive(0, i, others, w);
-    UNROLLED for (int r = 0; r < maxRanks; r++)
-      if (r == rank())
-        UNROLLED for (int j = 0; j < Line::perLane; j++) w[r][j] = own[j];
-    reduce<T, Op>(w, result);
+    receiveSum<T, Op>(post, i, own, result);
     UNROLLED for (int k = 1; k < maxRanks; k++)
       if (k < ranks()) post.send(peer(k), 1, i, result);
     post.write(line, result);
@@ -71,7 +72,7 @@ template <class T, class Op, class Line> DEVICE void twoshot(const Args &a) {
   ROLLED for (u32 i = post.warp; i < a.stripe; i += post.warps) {
     u64 w[maxRanks][Line::perLane];
     bool there[maxRanks];
-    UNROLLED for (int r = 0; r < maxRanks; r++) there[r] = others[r] && i < a.stripeUnits(a.chunkUnits(r));
+    UNROLLED for (int r = 0; r < maxRanks; r++) there[r] = r < ranks() && r != rank() && i < a.stripeUnits(a.chunkUnits(r));
     post.receive(1, i, there, w);
     UNROLLED for (int r = 0; r < maxRanks; r++)
       if (there[r]) post.write(a.chunkBegin(r) + offset + i, w[r]);

@@ -24,6 +24,11 @@ for op in Sum Prod Min Max Avg; do
 	compile double_$lower allreduce.cu -DTYPE=double -DOP=$op
 	compile half_$lower allreduce.cu -DTYPE=half -DOP=$op
 	compile bfloat16_$lower allreduce.cu -DTYPE=bfloat16 -DOP=$op
+	compile int8_$lower allreduce.cu "-DTYPE=signed char" -DOP=$op
 	compile int32_$lower allreduce.cu -DTYPE=int -DOP=$op
 	compile int64_$lower allreduce.cu "-DTYPE=long long" -DOP=$op
+	case $op in Sum | Prod) continue ;; esac # which have the same bits without a sign
+	compile uint8_$lower allreduce.cu "-DTYPE=unsigned char" -DOP=$op
+	compile uint32_$lower allreduce.cu -DTYPE=unsigned -DOP=$op
+	compile uint64_$lower allreduce.cu "-DTYPE=unsigned long long" -DOP=$op
 done

@@ -101,6 +101,12 @@ DEVICE bool inAllLanes(bool p) {
                : "=r"(r) : "r"(u32(p)));
   return r;
 }
+DEVICE u32 inShared(const void *p) {
+  u32 at;
+  asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }" : "=r"(at) : "l"(p));
+  return at;
+}
+DEVICE void syncWarp() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 
 // Patience ends waits. Once it is over, every wait of the thread ends at once and
 // the kernel runs through with what it has; the host sees the fault.

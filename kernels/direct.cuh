@@ -45,12 +45,32 @@ struct Flags {
     }
     __syncthreads();
   }
+  // Waits until one rank has said so.
+  DEVICE void awaitFrom(int sender, int phase, u32 progress) {
+    if (threadIdx.x == 0) {
+      const u32 *flag = &a.control(rank()).flag[phase][blockIdx.x][sender];
+      while (int(getAcquire(flag) - (base + progress)) < 0 && patience.more()) {
+      }
+    }
+    __syncthreads();
+  }
   DEVICE void close(u32 progress) {
     if (threadIdx.x == 0) a.control(rank()).epoch[blockIdx.x] = base + progress;
   }
 };
 
 constexpr int unroll = 4;
+
+// Copies the packs from begin to end, by all threads of the block.
+DEVICE void copyPacks(const Quad *from, Quad *to, u32 begin, u32 end) {
+  ROLLED for (u32 i = begin + threadIdx.x; i < end; i += unroll * blockDim.x) {
+    Quad v[unroll];
+    UNROLLED for (int u = 0; u < unroll; u++)
+      if (i + u * blockDim.x < end) v[u] = load(from + i + u * blockDim.x);
+    UNROLLED for (int u = 0; u < unroll; u++)
+      if (i + u * blockDim.x < end) store(to + i + u * blockDim.x, v[u]);
+  }
+}
 
 // Two-shot over peer memory: each rank puts into every other's scratch the chunk
 // that the other owns (or, to pull, leaves it for the owner to load), reduces its
@@ -66,22 +86,12 @@ template <class T, class Op, bool pull> DEVICE void direct(const Args &a) {
     begin = a.stripeBegin() + round * step;
     end = lower(lower(begin + step, a.stripeBegin() + a.stripe), all);
   };
-  auto copy = [&](const Quad *from, Quad *to) {
-    ROLLED for (u32 i = begin + threadIdx.x; i < end; i += unroll * blockDim.x) {
-      Quad v[unroll];
-      UNROLLED for (int u = 0; u < unroll; u++)
-        if (i + u * blockDim.x < end) v[u] = load(from + i + u * blockDim.x);
-      UNROLLED for (int u = 0; u < unroll; u++)
-        if (i + u * blockDim.x < end) store(to + i + u * blockDim.x, v[u]);
-    }
-  };
-
   // All ranks serve the peer that lies equally far on: the links carry that better
   // than stores to all at once (365 against 354 GB/s on 4x H200).
   auto scatter = [&](u32 round) {
     ROLLED for (int k = 1; k < ranks(); k++) {
       take(round, a.chunkUnits(peer(k)));
-      copy(packs(a.input[rank()]) + a.chunkBegin(peer(k)), packs(a.region[peer(k)] + a.inbox) + u64(rank()) * a.capacity);
+      copyPacks(packs(a.input[rank()]) + a.chunkBegin(peer(k)), packs(a.region[peer(k)] + a.inbox) + u64(rank()) * a.capacity, begin, end);
     }
   };
 
@@ -102,7 +112,7 @@ template <class T, class Op, bool pull> DEVICE void direct(const Args &a) {
       store(packs(a.output[rank()]) + first + i, result);
       store(packs(a.output[peer(1)]) + first + i, result);
     }
-    ROLLED for (int k = 2; k < ranks(); k++) copy(packs(a.output[rank()]) + first, packs(a.output[peer(k)]) + first);
+    ROLLED for (int k = 2; k < ranks(); k++) copyPacks(packs(a.output[rank()]) + first, packs(a.output[peer(k)]) + first, begin, end);
   };
 
   ROLLED for (u32 round = 0; round < a.rounds; round++) {

@@ -65,64 +65,106 @@ struct Program {
   Worker *workers;
 };
 
+// Reader hands out a worker's moves, one after the other. A move is loaded while the
+// one before is carried out. Two lie in shared memory: threads may still look at one
+// when others turn to the next.
+template <class M> struct Pages { M of[2]; };
+template <class M> struct Reader {
+  static constexpr u32 words = sizeof(M) / 8;
+  const u64 *moves;
+  const u32 count;
+  u64 next = 0; // this thread's word of the next move
+
+  DEVICE explicit Reader(const Worker &w) : moves(reinterpret_cast<const u64 *>(w.moves)), count(w.count) { fetch(0); }
+  // Puts the m-th move into its page, which the threads that move data see once they
+  // have met.
+  DEVICE void turn(Pages<M> &pages, u32 m) {
+    if (threadIdx.x < words) reinterpret_cast<u64 *>(&pages.of[m % 2])[threadIdx.x] = next;
+    fetch(m + 1);
+  }
+
+private:
+  DEVICE void fetch(u32 m) {
+    if (threadIdx.x < words && m < count) next = moves[m * words + threadIdx.x];
+  }
+};
+
+// Named barriers: threads of a block meet, or say that they have come and go on.
+DEVICE void meet(u32 barrier, u32 threads) { asm volatile("barrier.cta.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory"); }
+DEVICE void arrive(u32 barrier, u32 threads) { asm volatile("barrier.cta.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory"); }
+
+// Carries out a move by the first threads of a block.
+template <class T, class Op, class M> DEVICE void carry(const M &move, u32 threads) {
+  u64 places = move.bytes;
+  for (u32 s = 0; s < move.sources; s++) places |= reinterpret_cast<u64>(move.source[s]);
+  for (u32 t = 0; t < move.targets; t++) places |= reinterpret_cast<u64>(move.target[t]);
+  if (places % 16 == 0) {
+    const u32 packCount = u32(move.bytes / 16);
+    for (u32 i = threadIdx.x; i < packCount; i += unroll * threads) {
+      Reduction<T, Op> x[unroll], y[unroll];
+      for (u32 s = 0; s < move.sources; s++) {
+        const Quad *from = packs(move.source[s]);
+        Quad v[unroll];
+        UNROLLED for (int u = 0; u < unroll; u++)
+          if (i + u * threads < packCount) v[u] = load(from + i + u * threads);
+        UNROLLED for (int u = 0; u < unroll; u++) {
+          if (s == 0) {
+            x[u].start(v[u].x), y[u].start(v[u].y);
+          } else {
+            x[u].add(v[u].x), y[u].add(v[u].y);
+          }
+        }
+      }
+      for (u32 t = 0; t < move.targets; t++)
+        UNROLLED for (int u = 0; u < unroll; u++)
+          if (i + u * threads < packCount) store(packs(move.target[t]) + i + u * threads, {x[u].finish(move.finish), y[u].finish(move.finish)});
+    }
+    return;
+  }
+  for (u64 i = threadIdx.x; i < move.bytes / sizeof(T); i += threads) {
+    typename Number<T>::Wide sum = {};
+    for (u32 s = 0; s < move.sources; s++) {
+      const auto v = Number<T>::widen(reinterpret_cast<const T *>(move.source[s])[i]);
+      sum = s == 0 ? v : Op::of(sum, v);
+    }
+    for (u32 t = 0; t < move.targets; t++) reinterpret_cast<T *>(move.target[t])[i] = Number<T>::narrow(move.finish ? Op::finish(sum) : sum);
+  }
+}
+
+// The last warp of a block posts what the others have moved: a release waits until all
+// that was stored has arrived, and meanwhile the others go on with the next move.
 template <class T, class Op> DEVICE void interpret(const Program &p) {
   Patience patience(p.args);
   awaitTurn();
   patience.over = getRelaxed(&p.args.control(rank()).stop);
   Worker &worker = p.workers[blockIdx.x];
-  const u32 call = worker.calls, thread = threadIdx.x, threads = blockDim.x;
+  const u32 call = worker.calls, thread = threadIdx.x, all = blockDim.x, threads = all - 32;
+  enum : u32 { moving = 1, moved = 2, posted = 4 }; // barriers; of the last two there is one for each page
   using M = typename MoveOf<Op>::Type;
-  __shared__ M move;
-  for (u32 m = 0; m < worker.count; m++) {
-    for (u32 i = thread; i < sizeof(M) / 8; i += threads)
-      reinterpret_cast<u64 *>(&move)[i] = reinterpret_cast<const u64 *>(reinterpret_cast<const M *>(worker.moves) + m)[i];
-    __syncthreads();
+  __shared__ Pages<M> pages;
+  Reader<M> reader(worker);
+  for (u32 m = 0; m < reader.count; m++) {
+    const M &move = pages.of[m % 2];
+    if (thread >= threads) {
+      meet(moved + m % 2, all);
+      if (thread - threads < move.posts) {
+        const Count &c = move.post[thread - threads];
+        putRelease(c.flag, c.before + call * c.each);
+      }
+      if (m + 2 < reader.count) arrive(posted + m % 2, all);
+      continue;
+    }
+    if (m >= 2) meet(posted + m % 2, all);
+    reader.turn(pages, m);
+    meet(moving, threads);
     if (thread < move.waits) {
       const Count &c = move.wait[thread];
       while (int(getAcquire(c.flag) - (c.before + call * c.each)) < 0 && patience.more()) {
       }
     }
-    __syncthreads();
-    u64 places = move.bytes;
-    for (u32 s = 0; s < move.sources; s++) places |= reinterpret_cast<u64>(move.source[s]);
-    for (u32 t = 0; t < move.targets; t++) places |= reinterpret_cast<u64>(move.target[t]);
-    if (places % 16 == 0) {
-      const u32 packCount = u32(move.bytes / 16);
-      for (u32 i = thread; i < packCount; i += unroll * threads) {
-        Reduction<T, Op> x[unroll], y[unroll];
-        for (u32 s = 0; s < move.sources; s++) {
-          const Quad *from = packs(move.source[s]);
-          Quad v[unroll];
-          UNROLLED for (int u = 0; u < unroll; u++)
-            if (i + u * threads < packCount) v[u] = load(from + i + u * threads);
-          UNROLLED for (int u = 0; u < unroll; u++) {
-            if (s == 0) {
-              x[u].start(v[u].x), y[u].start(v[u].y);
-            } else {
-              x[u].add(v[u].x), y[u].add(v[u].y);
-            }
-          }
-        }
-        for (u32 t = 0; t < move.targets; t++)
-          UNROLLED for (int u = 0; u < unroll; u++)
-            if (i + u * threads < packCount) store(packs(move.target[t]) + i + u * threads, {x[u].finish(move.finish), y[u].finish(move.finish)});
-      }
-    } else {
-      for (u64 i = thread; i < move.bytes / sizeof(T); i += threads) {
-        typename Number<T>::Wide sum = {};
-        for (u32 s = 0; s < move.sources; s++) {
-          const auto v = Number<T>::widen(reinterpret_cast<const T *>(move.source[s])[i]);
-          sum = s == 0 ? v : Op::of(sum, v);
-        }
-        for (u32 t = 0; t < move.targets; t++) reinterpret_cast<T *>(move.target[t])[i] = Number<T>::narrow(move.finish ? Op::finish(sum) : sum);
-      }
-    }
-    __syncthreads();
-    if (thread < move.posts) {
-      const Count &c = move.post[thread];
-      putRelease(c.flag, c.before + call * c.each);
-    }
-    __syncthreads(); // the posts are read before the next move lies there
+    meet(moving, threads);
+    carry<T, Op>(move, threads);
+    arrive(moved + m % 2, all);
   }
   if (thread == 0) worker.calls = call + 1;
 }
@@ -145,61 +187,148 @@ template <class T> DEVICE void scatter(char *buffer, u64 bytes, u64 word, u64 w)
     if (word * 8 + i * sizeof(T) < bytes) reinterpret_cast<T *>(buffer + word * 8)[i] = e[i];
 }
 
-// The same over LL or LL128: a warp carries a line at a time from the sources to the
-// targets, and waits for each line by itself, so that lines of a move overlap.
+// Lines as the interpreter lays them: what a lane carries lies together in a buffer that
+// begins at a multiple of align bytes.
+struct WholeLL : LL {
+  static constexpr u32 align = 8;
+  static DEVICE void read(const char *at, u32, u64 (&w)[1]) { w[0] = *reinterpret_cast<const u64 *>(at); }
+  static DEVICE void write(char *at, u32, const u64 (&w)[1]) { *reinterpret_cast<u64 *>(at) = w[0]; }
+};
+// The flag of every other 128 bytes is in the first lane of eight, not the last: so the
+// 16 bytes of the lanes without one lie at multiples of 16.
+struct WholeLL128 : LL128 {
+  static constexpr u32 align = 16;
+  static DEVICE bool flagged(u32 lane) { return lane % 16 == 7 || lane % 16 == 8; }
+  static DEVICE u32 place(u32 lane, int i) { return lane / 8 * 15 + lane % 8 * 2 + i - (lane % 16 > 8); }
+  static DEVICE bool has(u32 lane, int i) { return i == 0 || !flagged(lane); }
+  static DEVICE Pack seal(const u64 (&w)[2], u32 epoch) { return {w[0], flagged(threadIdx.x) ? epoch : w[1]}; }
+  static DEVICE bool sealed(Pack v, u32 lane, u32 epoch) { return !flagged(lane) || v.y == epoch; }
+  static DEVICE void read(const char *at, u32 lane, u64 (&w)[2]) {
+    if (flagged(lane)) {
+      w[0] = *reinterpret_cast<const u64 *>(at);
+    } else {
+      const Quad v = load(packs(at));
+      w[0] = v.x, w[1] = v.y;
+    }
+  }
+  static DEVICE void write(char *at, u32 lane, const u64 (&w)[2]) {
+    if (flagged(lane)) *reinterpret_cast<u64 *>(at) = w[0];
+    else store(packs(at), {w[0], w[1]});
+  }
+};
+
+// Carries some lines of a move, one behind the other, from its sources to its targets
+// by a warp, and waits for all of them at once. Whole lines lie in buffers at multiples
+// of Line::align and do not end inside one.
+template <class T, class Op, class Line, int some, bool whole> struct Carrier {
+  const LineMove &move;
+  Patience &patience;
+  const u32 call, lane = threadIdx.x % 32;
+  using Words = u64[some][Line::perLane];
+
+  // Carries the lines from one on; mayStore says that the slots of all targets are free.
+  DEVICE void carry(u32 line, bool &mayStore) const {
+    const u64 place = u64(line) * lineBytes + lane * 16, word = u64(line) * Line::words + Line::place(lane, 0);
+    // The own input, if it is a source, is the first. It is loaded while lines are
+    // waited for, and added last.
+    const bool own = !move.source[0].taken;
+    Words mine = {}, w;
+    if (own)
+      UNROLLED for (int k = 0; k < some; k++) read(move.source[0].at, word + k * Line::words, mine[k]);
+    Reduction<T, Op> sum[some][Line::perLane];
+    if (own && move.sources == 1) {
+      each([&](int k, int j) { sum[k][j].start(mine[k][j]); });
+    } else {
+      receive(move.source[own], place, w);
+      each([&](int k, int j) { sum[k][j].start(w[k][j]); });
+      ROLLED for (u32 s = own + 1; s < move.sources; s++) {
+        receive(move.source[s], place, w);
+        each([&](int k, int j) { sum[k][j].add(w[k][j]); });
+      }
+      if (own) each([&](int k, int j) { sum[k][j].add(mine[k][j]); });
+    }
+    each([&](int k, int j) { w[k][j] = sum[k][j].finish(move.finish); });
+    if (!mayStore) awaitSlots();
+    mayStore = true;
+    ROLLED for (u32 t = 0; t < move.targets; t++) {
+      const Lines &to = move.target[t];
+      char *at = to.at;
+      const u32 epoch = to.epoch(call);
+      if (to.taken) {
+        Line::meet();
+        UNROLLED for (int k = 0; k < some; k++) putPack(at + place + k * lineBytes, Line::seal(w[k], epoch));
+      } else {
+        UNROLLED for (int k = 0; k < some; k++) write(at, word + k * Line::words, w[k]);
+      }
+    }
+  }
+
+private:
+  template <class F> DEVICE void each(F f) const {
+    UNROLLED for (int k = 0; k < some; k++)
+      UNROLLED for (int j = 0; j < Line::perLane; j++) f(k, j);
+  }
+  DEVICE void read(const char *buffer, u64 word, u64 (&w)[Line::perLane]) const {
+    if (whole) return Line::read(buffer + word * 8, lane, w);
+    UNROLLED for (int j = 0; j < Line::perLane; j++)
+      if (Line::has(lane, j)) w[j] = gather<T>(buffer, move.bytes, word + j);
+  }
+  DEVICE void write(char *buffer, u64 word, const u64 (&w)[Line::perLane]) const {
+    if (whole) return Line::write(buffer + word * 8, lane, w);
+    UNROLLED for (int j = 0; j < Line::perLane; j++)
+      if (Line::has(lane, j)) scatter<T>(buffer, move.bytes, word + j, w[j]);
+  }
+  DEVICE void receive(const Lines &from, u64 place, Words &w) const {
+    const char *at = from.at + place;
+    const u32 epoch = from.epoch(call);
+    Pack v[some];
+    bool ready;
+    do { // lanes that lost patience vote on, so that a warp stays together
+      ready = true;
+      Line::meet();
+      UNROLLED for (int k = 0; k < some; k++) v[k] = getPack(at + k * lineBytes);
+      UNROLLED for (int k = 0; k < some; k++) ready = ready & Line::sealed(v[k], lane, epoch);
+    } while (!inAllLanes(ready || !patience.more()));
+    UNROLLED for (int k = 0; k < some; k++) Line::open(v[k], w[k]);
+  }
+  // Waits until the readers of all targets have taken what lay in their slots.
+  DEVICE void awaitSlots() const {
+    if (lane < move.targets && move.target[lane].taken) {
+      const Lines &to = move.target[lane];
+      while (int(getAcquire(to.taken) - (to.epoch(call) - to.behind)) < 0 && patience.more()) {
+      }
+    }
+    syncWarp();
+  }
+};
+
+// The same over LL or LL128: a warp carries lines from the sources to the targets, and
+// waits for them by itself, so that lines of a move overlap.
 template <class T, class Op, class Line> DEVICE void interpretLines(const Program &p) {
+  constexpr int some = 4;
   Patience patience(p.args);
   awaitTurn();
   patience.over = getRelaxed(&p.args.control(rank()).stop);
   Worker &worker = p.workers[blockIdx.x];
-  const u32 call = worker.calls, thread = threadIdx.x, threads = blockDim.x, lane = thread % 32;
-  __shared__ LineMove move;
-  for (u32 m = 0; m < worker.count; m++) {
-    for (u32 i = thread; i < sizeof(move) / 8; i += threads)
-      reinterpret_cast<u64 *>(&move)[i] = reinterpret_cast<const u64 *>(reinterpret_cast<const LineMove *>(worker.moves) + m)[i];
+  const u32 call = worker.calls, thread = threadIdx.x, warp = thread / 32, warps = blockDim.x / 32;
+  __shared__ Pages<LineMove> pages;
+  Reader<LineMove> reader(worker);
+  for (u32 m = 0; m < reader.count; m++) {
+    const LineMove &move = pages.of[m % 2];
+    reader.turn(pages, m);
     __syncthreads();
-    if (thread < move.targets && move.target[thread].taken) {
-      const Lines &to = move.target[thread];
-      while (int(getAcquire(to.taken) - (to.epoch(call) - to.behind)) < 0 && patience.more()) {
-      }
-    }
+    u64 odd = 0; // of the places in buffers
+    for (u32 s = 0; s < move.sources; s++) odd |= move.source[s].taken ? 0 : reinterpret_cast<u64>(move.source[s].at) % Line::align;
+    for (u32 t = 0; t < move.targets; t++) odd |= move.target[t].taken ? 0 : reinterpret_cast<u64>(move.target[t].at) % Line::align;
+    const u32 lines = u32((move.bytes + Line::words * 8 - 1) / (Line::words * 8)), whole = odd ? 0 : u32(move.bytes / (Line::words * 8));
+    const u32 groups = whole / some, rest = groups * some;
+    bool mayStore = false;
+    ROLLED for (u32 g = warp; g < groups; g += warps) Carrier<T, Op, Line, some, true>{move, patience, call}.carry(g * some, mayStore);
+    // Warps that had a group less begin with the lines that are left.
+    ROLLED for (u32 i = rest + (warp + warps - groups % warps) % warps; i < lines; i += warps) Carrier<T, Op, Line, 1, false>{move, patience, call}.carry(i, mayStore);
     __syncthreads();
-    const u32 lines = u32((move.bytes + Line::words * 8 - 1) / (Line::words * 8));
-    ROLLED for (u32 i = thread / 32; i < lines; i += threads / 32) {
-      const u64 place = u64(i) * lineBytes + lane * 16;
-      const auto word = [&](int j) { return u64(i) * Line::words + Line::place(lane, j); };
-      Reduction<T, Op> sum[Line::perLane];
-      ROLLED for (u32 s = 0; s < move.sources; s++) {
-        const Lines &from = move.source[s];
-        u64 w[Line::perLane];
-        if (from.taken) {
-          Pack v; // lanes that lost patience vote on, so that a warp stays together
-          do v = getPack(from.at + place);
-          while (!inAllLanes(Line::sealed(v, lane, from.epoch(call)) || !patience.more()));
-          Line::open(v, w);
-        } else {
-          UNROLLED for (int j = 0; j < Line::perLane; j++)
-            w[j] = Line::has(lane, j) ? gather<T>(from.at, move.bytes, word(j)) : 0;
-        }
-        UNROLLED for (int j = 0; j < Line::perLane; j++)
-          if (s == 0) sum[j].start(w[j]);
-          else sum[j].add(w[j]);
-      }
-      u64 w[Line::perLane];
-      UNROLLED for (int j = 0; j < Line::perLane; j++) w[j] = sum[j].finish(move.finish);
-      ROLLED for (u32 t = 0; t < move.targets; t++) {
-        const Lines &to = move.target[t];
-        if (to.taken) {
-          putPack(to.at + place, Line::seal(w, to.epoch(call)));
-        } else {
-          UNROLLED for (int j = 0; j < Line::perLane; j++)
-            if (Line::has(lane, j)) scatter<T>(to.at, move.bytes, word(j), w[j]);
-        }
-      }
-    }
-    __syncthreads();
-    if (thread < move.sources && move.source[thread].taken) putRelease(move.source[thread].taken, move.source[thread].epoch(call));
-    __syncthreads(); // all is read before the next move lies there
+    // What was read needs no release, which would wait for all that was stored.
+    if (thread < move.sources && move.source[thread].taken) putRelaxed(move.source[thread].taken, move.source[thread].epoch(call));
   }
   if (thread == 0) worker.calls = call + 1;
 }

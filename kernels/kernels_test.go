@@ -38,3 +38,19 @@ func TestPTXIsOfTheSources(t *testing.T) {
 	_, err = kernels.PTX("complex_sum")
 	assert.EqualError(t, err, `no kernels named "complex_sum" are built in`)
 }
+
+// A kernel alone is what it is among all, with what all share.
+func TestPTXOfAKernel(t *testing.T) {
+	all, err := kernels.PTX("float_sum")
+	require.NoError(t, err)
+	one, err := kernels.PTX("float_sum", "twoshot_push")
+	require.NoError(t, err)
+	assert.Equal(t, 1, strings.Count(string(one), ".entry "))
+	assert.Less(t, len(one), len(all)/4)
+	_, body, _ := strings.Cut(string(one), ".visible .entry twoshot_push(")
+	body, _, _ = strings.Cut(body, "\n}\n")
+	assert.Contains(t, string(all), ".visible .entry twoshot_push("+body+"\n}\n")
+	assert.Contains(t, string(one), ".shared")
+	_, err = kernels.PTX("float_sum", "twoshot_push", "threeshot")
+	assert.ErrorContains(t, err, "1 of the kernels [twoshot_push threeshot] are built in")
+}

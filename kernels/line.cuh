@@ -20,6 +20,8 @@ DEVICE Pack getPack(const char *p) {
 struct LL {
   static constexpr u32 words = 32; // of 8 bytes in a line
   static constexpr int perLane = 1;
+  // Brings the lanes of a warp together, where their stores or loads must be one.
+  static DEVICE void meet() {}
   // The place in the line of a lane's i-th word, and whether it has one.
   static DEVICE u32 place(u32 lane, int) { return lane; }
   static DEVICE bool has(u32, int) { return true; }
@@ -37,6 +39,7 @@ struct LL {
 struct LL128 {
   static constexpr u32 words = 60;
   static constexpr int perLane = 2;
+  static DEVICE void meet() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
   static DEVICE u32 place(u32 lane, int i) { return lane / 8 * 15 + lane % 8 * 2 + i; }
   static DEVICE bool has(u32 lane, int i) { return i == 0 || lane % 8 != 7; }
   static DEVICE Pack seal(const u64 (&w)[2], u32 epoch) { return {w[0], (threadIdx.x & 7) == 7 ? epoch : w[1]}; }
@@ -59,6 +62,31 @@ DEVICE void setWord(char *buffer, u64 bytes, u64 word, u64 v) {
     return;
   }
   ROLLED for (u64 i = at; i < bytes; i++) buffer[i] = char(v >> (i - at) * 8);
+}
+
+// The same of a block that also begins at any byte.
+DEVICE u64 getAnywhere(const char *block, u64 bytes, u64 word) {
+  const u64 at = word * 8, place = reinterpret_cast<u64>(block);
+  const u32 *half = reinterpret_cast<const u32 *>(block + at);
+  const bool whole = at + 8 <= bytes;
+  if (whole && place % 8 == 0) return *reinterpret_cast<const u64 *>(half);
+  if (whole && place % 4 == 0) return half[0] | u64(half[1]) << 32;
+  u64 v = 0;
+  ROLLED for (u64 i = at; i < at + 8 && i < bytes; i++) v |= u64(*reinterpret_cast<const unsigned char *>(block + i)) << (i - at) * 8;
+  return v;
+}
+DEVICE void setAnywhere(char *block, u64 bytes, u64 word, u64 v) {
+  const u64 at = word * 8, place = reinterpret_cast<u64>(block);
+  u32 *half = reinterpret_cast<u32 *>(block + at);
+  if (at + 8 <= bytes && place % 8 == 0) {
+    *reinterpret_cast<u64 *>(half) = v;
+    return;
+  }
+  if (at + 8 <= bytes && place % 4 == 0) {
+    half[0] = u32(v), half[1] = u32(v >> 32);
+    return;
+  }
+  ROLLED for (u64 i = at; i < at + 8 && i < bytes; i++) block[i] = char(v >> (i - at) * 8);
 }
 
 // Post is a warp's access to the inboxes of all ranks. An inbox has, for each
@@ -85,7 +113,6 @@ template <class Line> struct Post {
     if (threadIdx.x == 0) a.control(rank()).epoch[blockIdx.x] = epoch;
   }
 
-
   DEVICE void read(u32 line, u64 (&w)[Line::perLane]) const {
     UNROLLED for (int i = 0; i < Line::perLane; i++)
       w[i] = Line::has(lane, i) ? getWord(a.input[rank()], a.bytes, word(line, i)) : 0;
@@ -94,9 +121,19 @@ template <class Line> struct Post {
     UNROLLED for (int i = 0; i < Line::perLane; i++)
       if (Line::has(lane, i)) setWord(a.output[rank()], a.bytes, word(line, i), w[i]);
   }
+  // The same of a block of as many bytes that begins anywhere.
+  DEVICE void read(const char *block, u32 line, u64 (&w)[Line::perLane]) const {
+    UNROLLED for (int i = 0; i < Line::perLane; i++)
+      w[i] = Line::has(lane, i) ? getAnywhere(block, a.bytes, word(line, i)) : 0;
+  }
+  DEVICE void write(char *block, u32 line, const u64 (&w)[Line::perLane]) const {
+    UNROLLED for (int i = 0; i < Line::perLane; i++)
+      if (Line::has(lane, i)) setAnywhere(block, a.bytes, word(line, i), w[i]);
+  }
 
   // Puts a line into a peer's inbox.
   DEVICE void send(int peer, int phase, u32 line, const u64 (&w)[Line::perLane]) const {
+    Line::meet();
     putPack(at(peer, phase, rank(), line), Line::seal(w, epoch));
   }
 
@@ -104,16 +141,24 @@ template <class Line> struct Post {
   // together, so that the waits overlap.
   DEVICE void receive(int phase, u32 line, const bool (&wanted)[maxRanks], u64 (&w)[maxRanks][Line::perLane]) {
     Pack v[maxRanks];
-    for (bool ready = false; !ready && patience.more();) {
+    bool ready;
+    do { // lanes that lost patience vote on, so that a warp stays together
       ready = true;
+      Line::meet();
       UNROLLED for (int r = 0; r < maxRanks; r++)
         if (wanted[r]) v[r] = getPack(at(rank(), phase, r, line));
       UNROLLED for (int r = 0; r < maxRanks; r++)
         if (wanted[r]) ready = ready && Line::sealed(v[r], lane, epoch);
-      ready = inAllLanes(ready);
-    }
+    } while (!inAllLanes(ready || !patience.more()));
     UNROLLED for (int r = 0; r < maxRanks; r++)
       if (wanted[r]) Line::open(v[r], w[r]);
+  }
+  // Takes a line of one peer.
+  DEVICE void receive(int phase, int sender, u32 line, u64 (&w)[Line::perLane]) {
+    Pack v;
+    do Line::meet(), v = getPack(at(rank(), phase, sender, line));
+    while (!inAllLanes(Line::sealed(v, lane, epoch) || !patience.more()));
+    Line::open(v, w);
   }
 
 private:

@@ -34,6 +34,44 @@ DEVICE void probeLoads(const Args &a) {
   if (sum.x == 1 && sum.y == 2) store(packs(a.output[rank()]), sum); // so that the loads are not in vain
 }
 
+// As probeStores by bulk copies through shared memory (TMA), chunk bytes each, which
+// one thread of a block queues.
+DEVICE void probeBulk(const Args &a) {
+  constexpr u32 room = 40 << 10, most = 8;
+  __shared__ __attribute__((aligned(128))) char tiles[room];
+  __shared__ u64 full[most];
+  if (threadIdx.x > 0) return;
+  const u32 tile = a.chunk, stages = lower(most, room / tile);
+  const u32 group = blockIdx.x / a.rounds, groups = gridDim.x / a.rounds;
+  const char *from = a.input[rank()];
+  char *to = a.output[peer(1 + blockIdx.x % a.rounds)];
+  const u32 all = (a.units * 16 + tile - 1) / tile, mine = group < all ? (all - group + groups - 1) / groups : 0;
+  const u32 shared = inShared(tiles), barriers = inShared(full);
+  const auto begin = [&](u32 n) { return u64(group + n * groups) * tile; };
+  const auto bytes = [&](u32 n) { return u32(begin(n) + tile <= u64(a.units) * 16 ? tile : u64(a.units) * 16 - begin(n)); };
+  const auto fetch = [&](u32 n) {
+    const u32 stage = n % stages;
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barriers + stage * 8), "r"(bytes(n)) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                 ::"r"(shared + stage * tile), "l"(from + begin(n)), "r"(bytes(n)), "r"(barriers + stage * 8) : "memory");
+  };
+  for (u32 stage = 0; stage < stages; stage++) asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barriers + stage * 8) : "memory");
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  for (u32 n = 0; n + 1 < stages && n < mine; n++) fetch(n);
+  for (u32 n = 0; n < mine; n++) {
+    u32 ready = 0;
+    while (!ready)
+      asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                   : "=r"(ready) : "r"(barriers + n % stages * 8), "r"(n / stages % 2) : "memory");
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;"
+                 ::"l"(to + begin(n)), "r"(shared + n % stages * tile), "r"(bytes(n)) : "memory");
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+    asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory"); // the tile before has left
+    if (n + stages - 1 < mine) fetch(n + stages - 1);
+  }
+  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
+
 // Sends a flag to and fro between the first rank and the one of number units,
 // rounds times.
 DEVICE void probeFlags(const Args &a) {

@@ -15,7 +15,7 @@ const (
 	SimpleRing                    // whole buffers go round all ranks
 	RailRing                      // rings that alternate rails from node to node
 	OneShot                       // every rank sends to every other
-	TwoShot                       // every rank reduces a share, and sends that to every other
+	TwoShot                       // every rank reduces or passes on a share
 	Hierarchical                  // two shots in the nodes, rings on the rails between
 	P2P                           // rounds of sends
 )
@@ -53,7 +53,7 @@ func (a Algorithm) Collectives() []Collective {
 	switch a {
 	case Ring, RailRing:
 		return []Collective{AllReduce, AllGather, ReduceScatter, Broadcast, Reduce}
-	case Tree:
+	case Tree, TwoShot:
 		return []Collective{AllReduce, Broadcast, Reduce}
 	case NVLS:
 		return []Collective{AllReduce, AllGather, ReduceScatter}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"time"
 
 	"tutti/backend"
 	"tutti/backend/cuda"
@@ -32,26 +33,37 @@ func Probe(b *cuda.Backend, sizes []units.Bytes, to io.Writer) (err error) {
 	}
 	call := cuda.Call{Input: buffers.Side(backend.Input), Output: buffers.Side(backend.Output)}
 	out := csv.NewWriter(to)
-	_ = out.Write([]string{"what", "gpus", "peers", "bytes_per_peer", "blocks", "threads", "lanes", "pull", "eager", "GBps_or_us"}) // an error is kept for Flush
+	_ = out.Write(probeHeader) // an error is kept for Flush
 	for peer := 1; peer < n; peer++ {
 		t, err := comm.ProbeFlags(peer, streams)
 		if err != nil {
 			return err
 		}
-		_ = out.Write([]string{"flag_us", strconv.Itoa(n), strconv.Itoa(peer), "4", "1", "1", "0", "false", "false", fmt.Sprintf("%.3f", float64(t)/1e3)})
+		_ = out.Write(probeRow("flag", n, cuda.Traffic{Peers: 1, Bytes: 4, Blocks: 1, Threads: 1}, t))
 	}
 	for _, t := range traffic(n, sizes) {
-		rate, err := comm.Probe(t, call, streams)
+		took, err := comm.Probe(t, call, streams)
 		if err != nil {
 			return err
 		}
-		_ = out.Write([]string{
-			t.Engine.String() + "_GBps", strconv.Itoa(n), strconv.Itoa(t.Peers), strconv.FormatInt(int64(t.Bytes), 10),
-			strconv.Itoa(t.Blocks), strconv.Itoa(t.Threads), strconv.Itoa(t.Lanes), strconv.FormatBool(t.Pull), strconv.FormatBool(t.Eager), fmt.Sprintf("%.1f", float64(rate/units.GBps)),
-		})
+		_ = out.Write(probeRow(t.Engine.String(), n, t, took))
 		out.Flush()
 	}
 	return out.Error()
+}
+
+// probeHeader names the columns of [Probe]. Every GPU sends so many bytes to each of
+// so many peers at once, within the time; GBps is what one GPU sends in all. A flag is
+// four bytes that one GPU sends to another, one way.
+var probeHeader = []string{"engine", "gpus", "peers", "bytes_per_peer", "blocks", "threads", "tile", "lanes", "pull", "eager", "time_us", "GBps"}
+
+func probeRow(engine string, gpus int, t cuda.Traffic, took time.Duration) []string {
+	sent := float64(t.Bytes) * float64(t.Peers)
+	return []string{
+		engine, strconv.Itoa(gpus), strconv.Itoa(t.Peers), strconv.FormatInt(int64(t.Bytes), 10), strconv.Itoa(t.Blocks), strconv.Itoa(t.Threads),
+		strconv.Itoa(t.Tile), strconv.Itoa(t.Lanes), strconv.FormatBool(t.Pull), strconv.FormatBool(t.Eager),
+		fmt.Sprintf("%.3f", float64(took)/1e3), fmt.Sprintf("%.3f", sent/float64(took)),
+	}
 }
 
 // traffic lists what to probe.
@@ -67,6 +79,11 @@ func traffic(gpus int, sizes []units.Bytes) []cuda.Traffic {
 					for _, threads := range []int{512, 1024} {
 						list = append(list, cuda.Traffic{Engine: engine, Peers: peers, Bytes: bytes, Blocks: blocks, Threads: threads})
 					}
+				}
+			}
+			for _, blocks := range []int{24, 132} {
+				for _, tile := range []int{2 << 10, 4 << 10, 8 << 10, 16 << 10} {
+					list = append(list, cuda.Traffic{Engine: cuda.Bulk, Peers: peers, Bytes: bytes, Blocks: blocks, Threads: 32, Tile: tile})
 				}
 			}
 			for lanes := 1; lanes <= peers; lanes++ {

@@ -17,15 +17,18 @@ import (
 
 // Stress runs random calls for a time: collectives, sizes, types, operations,
 // algorithms and launches, in place or not, several back to back before the results
-// of all are checked; build makes the schedule of a call on all ranks. Now and then
-// it leaves a rank out of a call: that must end in an error within the timeout, and
-// the next call must work. It returns how many calls were right; the error is of the
-// first that was not.
+// of all are checked; build makes the schedule of a call on all ranks. It begins with
+// each of the faults that a call must answer with an error, and makes one now and
+// then: the next call must work. It returns how many calls were right; the error is
+// of the first that was not.
 func Stress(ctx context.Context, b *cuda.Backend, d time.Duration, seed uint64, build func(schedule.Task, units.Bytes) (schedule.Schedule, error), notes io.Writer) (calls int, err error) {
 	s := stress{Backend: b, random: rand.New(rand.NewPCG(seed, 1)), build: build, notes: notes}
+	for _, f := range faults {
+		err = errors.Join(err, s.try(f), s.batch(ctx))
+	}
 	for end := time.Now().Add(d); err == nil && ctx.Err() == nil && time.Now().Before(end); {
 		if s.random.IntN(40) == 0 {
-			err = s.abandon()
+			err = s.try(pick(s.random, faults))
 		}
 		if err == nil {
 			err = s.batch(ctx)
@@ -101,9 +104,9 @@ func (s *stress) draw() (c call, err error) {
 	}
 	size := units.Bytes(1) << s.random.IntN(26)
 	size += units.Bytes(s.random.Int64N(int64(size))) + 8
-	hot := s.random.IntN(2) == 0 // half of all are calls of the hot kernels
-	if t.Collective = pick(s.random, t.Algorithm.Collectives()); hot {
-		t.Algorithm, t.Protocol, t.Collective = model.TwoShot, model.Simple, model.AllReduce
+	hot := s.random.IntN(2) == 0                                       // half of all are calls of the hot kernels
+	if t.Collective = pick(s.random, t.Algorithm.Collectives()); hot { // the launch decides how
+		t.Algorithm, t.Protocol, t.Collective = model.OneShot, model.Simple, pick(s.random, model.OneShot.Collectives())
 	}
 	t.InPlace = t.CanOverlap() && s.random.IntN(3) == 0
 	made, err := s.build(t, size)
@@ -115,7 +118,11 @@ func (s *stress) draw() (c call, err error) {
 	}
 	c.data, c.what = backend.NewData(t, s.random.Uint64()), fmt.Sprintf("%+v", t)
 	if hot {
-		l := pick(s.random, Launches(t.Bytes()))
+		launches := Launches(t)
+		if len(launches) == 0 {
+			return c, nil
+		}
+		l := pick(s.random, launches)
 		c.what += " by " + l.String()
 		c.Work, err = s.PrepareLaunch(t, l)
 		return c, err
@@ -129,25 +136,3 @@ func (s *stress) draw() (c call, err error) {
 }
 
 func pick[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
-
-// abandon leaves rank 0 out of a call, and expects the others to give up.
-func (s *stress) abandon() error {
-	t := schedule.Task{Collective: model.AllReduce, Datatype: model.Float32, Count: 1024, Ranks: len(s.GPUs()), Nodes: 1}
-	l := cuda.Launch{Algorithm: cuda.OneShotLL, Blocks: 1, Threads: 512}
-	x, err := s.PrepareWithout(0, t, l)
-	if err != nil {
-		return err
-	}
-	begun := time.Now()
-	err = x.Queue()
-	if err == nil {
-		err = x.Settle(context.Background())
-	}
-	if !errors.As(err, new(*cuda.TimeoutError)) {
-		err = fmt.Errorf("a rank that was left out went unnoticed: %w", err)
-	} else {
-		fmt.Fprintf(s.notes, "as it should after %v: %v\n", time.Since(begun).Round(time.Millisecond), err)
-		err = nil
-	}
-	return errors.Join(err, x.Close())
-}

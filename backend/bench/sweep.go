@@ -13,6 +13,7 @@ import (
 
 	"tutti/backend"
 	"tutti/backend/cuda"
+	"tutti/model"
 	"tutti/model/schedule"
 	"tutti/model/units"
 )
@@ -22,8 +23,11 @@ import (
 // that does not suit the call is left out with a note.
 func Sweep(ctx context.Context, b *cuda.Backend, t schedule.Task, m backend.Method, to, notes io.Writer) error {
 	out := csv.NewWriter(to)
-	for _, l := range Launches(t.Bytes()) {
+	for _, l := range Launches(t) {
 		x, err := b.PrepareLaunch(t, l)
+		if err != nil && !errors.Is(err, backend.ErrUnsupported) {
+			return err
+		}
 		if err != nil {
 			fmt.Fprintf(notes, "left out: %v of %v: %v\n", l, t.Bytes(), err)
 			continue
@@ -34,7 +38,7 @@ func Sweep(ctx context.Context, b *cuda.Backend, t schedule.Task, m backend.Meth
 		}
 		bus := float64(t.Bytes().Over(result.Time)/units.GBps) * t.Collective.BusFactor(t.Ranks)
 		_ = out.Write([]string{ // an error is kept for Flush
-			l.Algorithm.String(), strconv.Itoa(t.Ranks), t.Datatype.String(), t.Redop.String(), strconv.FormatInt(int64(t.Bytes()), 10),
+			t.Collective.String(), l.Algorithm.String(), strconv.Itoa(t.Ranks), t.Datatype.String(), t.Redop.String(), strconv.FormatInt(int64(t.Bytes()), 10),
 			strconv.Itoa(l.Blocks), strconv.Itoa(l.Threads), strconv.Itoa(l.Rounds),
 			fmt.Sprintf("%.3f", result.Time.Microseconds()), fmt.Sprintf("%.2f", bus), strconv.FormatInt(result.Wrong, 10),
 		})
@@ -44,11 +48,14 @@ func Sweep(ctx context.Context, b *cuda.Backend, t schedule.Task, m backend.Meth
 }
 
 // SweepHeader names the columns of [Sweep].
-const SweepHeader = "series,gpus,datatype,redop,bytes,blocks,threads,rounds,median_us,busbw_GBps,wrong"
+const SweepHeader = "collective,series,gpus,datatype,redop,bytes,blocks,threads,rounds,median_us,busbw_GBps,wrong"
 
-// Launches returns the launches that are worth trying at a size.
-
-func Launches(bytes units.Bytes) []cuda.Launch {
+// Launches returns the launches that are worth trying for a call.
+func Launches(t schedule.Task) []cuda.Launch {
+	if t.Collective != model.AllReduce {
+		return collectiveLaunches(t)
+	}
+	bytes := t.Bytes()
 	var list []cuda.Launch
 	add := func(a cuda.Algorithm, blocks, threads, rounds []int) {
 		for _, b := range blocks {
@@ -87,18 +94,21 @@ func Launches(bytes units.Bytes) []cuda.Launch {
 	}
 	if bytes >= 512*units.KiB && bytes <= units.GiB {
 		rounds := one
-		if bytes >= 8*units.MiB {
+		if bytes >= 8*units.MiB && bytes <= 64*units.MiB {
 			rounds = []int{1, 2}
 		}
-		blocks := []int{16, 64, 132, 264}
+		blocks := []int{64, 132}
 		if bytes <= 2*units.MiB {
 			blocks = []int{16, 32, 64, 132}
 		}
 		add(cuda.TwoShotPush, blocks, []int{512, 1024}, rounds)
-		add(cuda.TwoShotPull, blocks, []int{512, 1024}, one)
+		if bytes < 64*units.MiB {
+			add(cuda.TwoShotPull, blocks, []int{512, 1024}, one)
+		}
 	}
 	if bytes >= 16*units.MiB {
-		add(cuda.Hybrid, []int{64, 132}, []int{512}, []int{1, 2, 4, 8})
+		add(cuda.HybridPush, []int{132}, []int{512}, one)
+		add(cuda.Hybrid, []int{132}, []int{512}, []int{1, 2, 3, 4})
 	}
 	return list
 }

@@ -6,8 +6,8 @@ import (
 	"tutti/model"
 )
 
-// Algorithm is one of the hot kernels for AllReduce: the all-pairs schedules,
-// specialised for a range of sizes.
+// Algorithm is one of the ways of the hot kernels: the all-pairs schedules,
+// specialised for a range of sizes. The first seven are those of AllReduce.
 type Algorithm int
 
 // The algorithms, from the lowest latency to the highest bandwidth.
@@ -18,31 +18,46 @@ const (
 	TwoShotLL128                  // the same in LL128 lines
 	TwoShotPush                   // the same in whole packs, flags apart
 	TwoShotPull                   // owners load what they reduce from the peers' inputs
+	HybridPush                    // copy engines scatter, kernels reduce and store to all
 	Hybrid                        // copy engines scatter and gather, kernels reduce
+	OneShotPush                   // every rank sends each its share, in whole packs, flags apart
+	OneShotCopy                   // copy engines do; kernels reduce
+	RingPush                      // each rank adds its own to what it is sent, and passes it on, round by round
 )
 
-var algorithmNames = []string{"oneshot_ll", "oneshot_ll128", "twoshot_ll", "twoshot_ll128", "twoshot_push", "twoshot_pull", "hybrid"}
-
-// String returns the kernel's name.
-func (a Algorithm) String() string { return algorithmNames[a] }
-
-// Algorithms lists all of them.
-func Algorithms() []Algorithm {
-	return []Algorithm{OneShotLL, OneShotLL128, TwoShotLL, TwoShotLL128, TwoShotPush, TwoShotPull, Hybrid}
+var algorithmNames = []string{
+	"oneshot_ll", "oneshot_ll128", "twoshot_ll", "twoshot_ll128", "twoshot_push", "twoshot_pull", "hybrid_push", "hybrid",
+	"oneshot_push", "oneshot_copy", "ring_push",
 }
+
+// String returns the name: for AllReduce, that of the kernel.
+func (a Algorithm) String() string { return algorithmNames[a] }
 
 // Launch is how an algorithm is run.
 type Launch struct {
 	Algorithm Algorithm
 	// Blocks and Threads are those of each rank's kernel.
 	Blocks, Threads int
-	// Rounds is how often a block of TwoShotPush alternates between its phases,
-	// and how many pieces Hybrid cuts a chunk into.
+	// Rounds is how often a block that pushes alternates between its phases, and into
+	// how many pieces a chunk is cut that copy engines move and kernels reduce.
 	Rounds int
 }
 
 func (l Launch) String() string {
 	return fmt.Sprintf("%v %dx%d/%d", l.Algorithm, l.Blocks, l.Threads, l.Rounds)
+}
+
+// kernels names those that a call of so many bytes is queued with: of what is left
+// after the last whole pack, one shot is.
+func (l Launch) kernels(bytes uint64) []string {
+	names := []string{l.Algorithm.String()}
+	if l.Algorithm == Hybrid || l.Algorithm == OneShotCopy {
+		names[0] = combineKernel
+	}
+	if l.Algorithm.Protocol() == model.Simple && bytes%packBytes != 0 {
+		names = append(names, OneShotLL.String())
+	}
+	return names
 }
 
 // Protocol returns the protocol that the algorithm uses.
@@ -71,13 +86,20 @@ type shape struct {
 	sendsToOwners bool
 }
 
-// Shots returns the algorithm's schedule: one shot or two.
+// Shots returns the algorithm's schedule: one shot or two, or a ring.
 func (a Algorithm) Shots() model.Algorithm {
-	if a == OneShotLL || a == OneShotLL128 {
+	switch a {
+	case OneShotLL, OneShotLL128, OneShotPush, OneShotCopy:
 		return model.OneShot
+	case RingPush:
+		return model.Ring
+	default:
+		return model.TwoShot
 	}
-	return model.TwoShot
 }
+
+// hybrid tells whether copy engines take part.
+func (a Algorithm) hybrid() bool { return a == HybridPush || a == Hybrid }
 
 // wordsPerLine is how many words of 8 bytes a line carries.
 var wordsPerLine = map[model.Protocol]uint64{model.LL: 32, model.LL128: 60}
@@ -85,6 +107,9 @@ var wordsPerLine = map[model.Protocol]uint64{model.LL: 32, model.LL128: 60}
 // fit cuts bytes up for a launch. The error says why the launch does not suit.
 func (l layout) fit(launch Launch, bytes uint64, ranks int) (shape, error) {
 	a := launch.Algorithm
+	if a > Hybrid {
+		return shape{}, fmt.Errorf("%v does no %v", a, model.AllReduce)
+	}
 	s := shape{bytesPerUnit: packBytes, inbox: l.scratch, capacity: l.scratchPacks, sendsToOwners: true}
 	limit := maxBlocks
 	switch a.Protocol() {
@@ -134,7 +159,7 @@ func (l layout) fit(launch Launch, bytes uint64, ranks int) (shape, error) {
 
 // maxThreads is the launch bound in kernels/allreduce.cu.
 func (a Algorithm) maxThreads() int {
-	if a == TwoShotPush || a == TwoShotPull {
+	if a == TwoShotPush || a == TwoShotPull || a == OneShotPush || a == RingPush {
 		return 1024
 	}
 	return 512

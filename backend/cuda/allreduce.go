@@ -5,6 +5,7 @@ import (
 
 	"tutti/backend/cuda/driver"
 	"tutti/model"
+	"tutti/model/schedule"
 )
 
 // Call is an AllReduce of all ranks.
@@ -19,9 +20,10 @@ type Call struct {
 
 func (c *Call) bytes() uint64 { return uint64(c.Count) * uint64(c.Datatype.Size()) }
 
-// Prepare loads the kernels that calls of a datatype and operation need.
-func (c *Comm) Prepare(d model.Datatype, op model.Redop) error {
-	_, err := c.load(d, op)
+// Prepare loads the kernels that a call needs, which would otherwise wait for those
+// that run.
+func (c *Comm) Prepare(call Call, launch Launch) error {
+	_, err := c.load(call.Datatype, call.Redop, launch.kernels(call.bytes())...)
 	return err
 }
 
@@ -34,7 +36,7 @@ func (c *Comm) AllReduce(call Call, launch Launch, streams []*driver.Stream) err
 // none of the ranks is left out.
 const none = -1
 
-// allReduce is AllReduce without a rank; the hybrid has no such form.
+// allReduce is AllReduce without a rank.
 func (c *Comm) allReduce(call Call, launch Launch, streams []*driver.Stream, without int) error {
 	if err := c.validate(call, streams); err != nil {
 		return err
@@ -42,12 +44,12 @@ func (c *Comm) allReduce(call Call, launch Launch, streams []*driver.Stream, wit
 	if call.Count == 0 {
 		return nil
 	}
-	modules, err := c.load(call.Datatype, call.Redop)
+	modules, err := c.load(call.Datatype, call.Redop, launch.kernels(call.bytes())...)
 	if err != nil {
 		return err
 	}
-	if launch.Algorithm == Hybrid {
-		return c.hybrid(call, launch, modules, streams)
+	if launch.Algorithm.hybrid() {
+		return c.hybrid(call, launch, modules, streams, without)
 	}
 	s, err := c.layout.fit(launch, call.bytes(), len(c.ranks))
 	if err != nil {
@@ -57,11 +59,7 @@ func (c *Comm) allReduce(call Call, launch Launch, streams []*driver.Stream, wit
 		if i == without {
 			continue
 		}
-		a := c.args(call, i)
-		a.bytes -= s.tail
-		a.inbox, a.capacity = s.inbox, s.capacity
-		a.units, a.chunk, a.extra, a.stripe = s.units, s.chunk, s.extra, s.stripe
-		a.rounds = uint32(max(launch.Rounds, 1))
+		a := c.allReduceArgs(call, launch, s, i)
 		if err := streams[i].LaunchOverlapped(modules[i].kernels[launch.Algorithm.String()], s.blocks, launch.Threads, a.pointer()); err != nil {
 			return fmt.Errorf("rank %d of %d on GPU %d: %w", i, len(c.ranks), r.gpu.Index, err)
 		}
@@ -69,15 +67,32 @@ func (c *Comm) allReduce(call Call, launch Launch, streams []*driver.Stream, wit
 	if s.tail == 0 {
 		return nil
 	}
-	return c.allReduce(call.tail(int64(s.tail)), Launch{Algorithm: OneShotLL, Blocks: 1, Threads: 32}, streams, without)
+	return c.allReduce(call.tail(int64(s.tail)), tailLaunch, streams, without)
 }
 
-// fits says why a launch does not suit so many bytes.
-func (c *Comm) fits(launch Launch, bytes uint64) error {
-	if launch.Algorithm == Hybrid {
-		return c.fitsHybrid(launch, bytes/packBytes)
+// tailLaunch is for the bytes behind the last whole pack.
+var tailLaunch = Launch{Algorithm: OneShotLL, Blocks: 1, Threads: 32}
+
+// allReduceArgs returns the parameters of a rank's kernel.
+func (c *Comm) allReduceArgs(call Call, launch Launch, s shape, rank int) *args {
+	a := c.args(call, rank)
+	a.bytes -= s.tail
+	a.inbox, a.capacity = s.inbox, s.capacity
+	a.units, a.chunk, a.extra, a.stripe = s.units, s.chunk, s.extra, s.stripe
+	a.rounds = uint32(max(launch.Rounds, 1))
+	return a
+}
+
+// fits says why a launch does not suit a call.
+func (c *Comm) fits(launch Launch, t schedule.Task) (err error) {
+	switch bytes := uint64(t.Bytes()); {
+	case t.Collective != model.AllReduce:
+		_, err = c.layout.fitCollective(launch, t)
+	case launch.Algorithm.hybrid():
+		err = c.fitsHybrid(launch, bytes/packBytes)
+	default:
+		_, err = c.layout.fit(launch, bytes, len(c.ranks))
 	}
-	_, err := c.layout.fit(launch, bytes, len(c.ranks))
 	return err
 }
 
@@ -117,7 +132,7 @@ func (c *Comm) validate(call Call, streams []*driver.Stream) error {
 	for i := range n {
 		for _, p := range []driver.Pointer{call.Input[i], call.Output[i]} {
 			if p%packBytes != 0 || p == 0 {
-				return fmt.Errorf("rank %d has a buffer at %#x: want an address that is a multiple of %d", i, uint64(p), packBytes)
+				return fmt.Errorf("rank %d has a buffer at %#x: want an address that is a multiple of %d and is not 0", i, uint64(p), packBytes)
 			}
 		}
 		if streams[i].GPU != c.ranks[i].gpu {

@@ -11,8 +11,8 @@ import (
 	"tutti/model/schedule"
 )
 
-// Backend runs collectives on the GPUs of this host: AllReduce by one shot and two
-// by the hot kernels, other schedules by the interpreter.
+// Backend runs collectives on the GPUs of this host: by one shot and two by the
+// hot kernels, other schedules by the interpreter.
 type Backend struct {
 	gpus    []*driver.GPU
 	options Options
@@ -98,7 +98,10 @@ func (*Backend) Name() string { return "cuda" }
 // the hot kernels nor the interpreter can run.
 func (b *Backend) Prepare(s schedule.Schedule) (backend.Execution, error) {
 	if l, ok := LaunchOf(s.Task()); ok {
-		return b.PrepareLaunch(s.Task(), l)
+		x, err := b.PrepareLaunch(s.Task(), l)
+		if s.Task().Collective == model.AllReduce || !errors.Is(err, backend.ErrUnsupported) {
+			return x, err
+		}
 	}
 	return b.interpreted(s)
 }
@@ -107,12 +110,15 @@ func (b *Backend) Prepare(s schedule.Schedule) (backend.Execution, error) {
 // returns for the size if that is of the call's algorithm and protocol, and else
 // the launch that sweeps found good for such a kernel at most sizes.
 func LaunchOf(t schedule.Task) (l Launch, ok bool) {
-	if t.Collective != model.AllReduce || t.Ranks < 2 || t.Ranks > maxRanks {
+	if t.Ranks < 2 || t.Ranks > maxRanks {
 		return l, false
 	}
-	bytes := int64(t.Bytes())
-	if l = Choose(t.Ranks, bytes); l.Algorithm.is(t) {
+	if l = ChooseFor(t.Collective, t.Ranks, int64(t.Bytes())); l.Algorithm.is(t) {
 		return l, true
+	}
+	usual := usual
+	if t.Collective != model.AllReduce {
+		usual = usualCollective
 	}
 	i := slices.IndexFunc(usual, func(l Launch) bool { return l.Algorithm.is(t) })
 	return usual[max(0, i)], i >= 0
@@ -133,32 +139,35 @@ func (a Algorithm) is(t schedule.Task) bool {
 }
 
 // PrepareLaunch gives a call memory, to be run by a hot kernel.
-func (b *Backend) PrepareLaunch(t schedule.Task, l Launch) (*Work, error) {
-	return b.PrepareWithout(none, t, l)
-}
-
-// PrepareWithout is PrepareLaunch of a call in which a rank does not take part,
-// which tests that the others notice.
-func (b *Backend) PrepareWithout(rank int, t schedule.Task, l Launch) (x *Work, err error) {
+func (b *Backend) PrepareLaunch(t schedule.Task, l Launch) (x *Work, err error) {
 	g, err := b.group(t.Ranks)
 	if err != nil {
 		return nil, err
 	}
-	if _, known := moduleNames[t.Datatype]; !known {
-		return nil, fmt.Errorf("%w: no kernels for %v", backend.ErrUnsupported, t.Datatype)
-	}
-	if err := g.fits(l, uint64(t.Bytes())); err != nil {
+	if err := g.fits(l, t); err != nil {
 		return nil, fmt.Errorf("%w: %w", backend.ErrUnsupported, err)
 	}
-	x = &Work{Blocks: l.Blocks, Buffers: Buffers{Call: t, GPUs: g.gpus}, Streams: g.streams, Check: g.restore, Abort: g.Abort}
+	x = &Work{Kernel: l.Algorithm.String(), Blocks: l.Blocks, Buffers: Buffers{Call: t, GPUs: g.gpus}, Streams: g.streams, Check: g.restore, Abort: g.Abort}
 	if err := x.Place(x.Alloc); err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
-	if err := g.Comm.Prepare(t.Datatype, t.Redop); err != nil {
+	input, output := x.Side(backend.Input), x.Side(backend.Output)
+	if t.Collective == model.AllReduce {
+		call := Call{Input: input, Output: output, Count: t.Count, Datatype: t.Datatype, Redop: t.Redop}
+		err = g.Comm.Prepare(call, l)
+		x.Queue = func() error { return g.allReduce(call, l, g.streams, x.Absent-1) }
+	} else {
+		var c *collective
+		if c, err = g.newCollective(t, l, input, output); err == nil {
+			err = c.load()
+		} else {
+			err = fmt.Errorf("%w: %w", backend.ErrUnsupported, err)
+		}
+		x.Queue = func() error { return c.queue(g.streams, x.Absent-1) }
+	}
+	if err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
-	call := Call{Input: x.Side(backend.Input), Output: x.Side(backend.Output), Count: t.Count, Datatype: t.Datatype, Redop: t.Redop}
-	x.Queue = func() error { return g.allReduce(call, l, g.streams, rank) }
 	return x, nil
 }
 

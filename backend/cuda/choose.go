@@ -23,10 +23,12 @@ func Choose(ranks int, bytes int64) Launch {
 		return Launch{Algorithm: TwoShotLL128, Blocks: blocks(30*kib, lineBlocks), Threads: 512, Rounds: 1}
 	case bytes <= 4*mib:
 		return Launch{Algorithm: TwoShotPush, Blocks: 64, Threads: 1024, Rounds: 1}
-	case bytes <= 32*mib:
+	case bytes <= 16*mib:
 		return Launch{Algorithm: TwoShotPush, Blocks: 64, Threads: 512, Rounds: 1}
-	case bytes <= 256*mib:
+	case bytes <= 128*mib:
 		return Launch{Algorithm: TwoShotPush, Blocks: 132, Threads: 512, Rounds: 1}
+	case bytes < 128*mib*int64(ranks):
+		return Launch{Algorithm: HybridPush, Blocks: 132, Threads: 512, Rounds: 1}
 	default:
 		return Launch{Algorithm: Hybrid, Blocks: 132, Threads: 512, Rounds: 2}
 	}

@@ -4,16 +4,12 @@
 package cuda
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"tutti/backend/cuda/driver"
-	"tutti/kernels"
-	"tutti/model"
 )
 
 // Comm is a communicator: a rank for each of its GPUs, with the memory in which
@@ -22,7 +18,7 @@ type Comm struct {
 	options Options
 	layout  layout
 	ranks   []*rank
-	modules map[moduleKey][]*loaded
+	modules map[moduleKey][]*module
 	aborted bool // since the last reset
 }
 
@@ -42,19 +38,8 @@ type rank struct {
 	// Abort copies to where waits look.
 	fault  *driver.Host
 	aborts *driver.Stream
-	common *loaded // kernels that are the same for all datatypes
+	common *module // kernels that are the same for all datatypes
 	lanes  *lanes
-}
-
-type moduleKey struct {
-	datatype model.Datatype
-	op       model.Redop
-}
-
-// loaded is the module of a datatype and operation on one rank's GPU.
-type loaded struct {
-	module  *driver.Module
-	kernels map[string]*driver.Kernel
 }
 
 // New joins GPUs to a communicator, a rank each. A GPU may stand for several
@@ -69,7 +54,7 @@ func New(gpus []*driver.GPU, options Options) (*Comm, error) {
 	if options.Timeout == 0 {
 		options.Timeout = 10 * time.Second
 	}
-	c := &Comm{options: options, layout: newLayout(len(gpus), options.Scratch), modules: map[moduleKey][]*loaded{}}
+	c := &Comm{options: options, layout: newLayout(len(gpus), options.Scratch), modules: map[moduleKey][]*module{}}
 	for _, g := range gpus {
 		for _, peer := range gpus {
 			if g == peer {
@@ -93,14 +78,8 @@ func New(gpus []*driver.GPU, options Options) (*Comm, error) {
 			return nil, errors.Join(err, c.Close())
 		}
 	}
-	ptx, err := kernels.PTX("common")
-	if err != nil {
+	if _, err := c.loadCommon(commonKernels...); err != nil {
 		return nil, errors.Join(err, c.Close())
-	}
-	for i, r := range c.ranks {
-		if r.common, err = c.loadModule(ptx, i, commonKernels); err != nil {
-			return nil, errors.Join(err, c.Close())
-		}
 	}
 	if err := c.Reset(); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -110,6 +89,16 @@ func New(gpus []*driver.GPU, options Options) (*Comm, error) {
 
 // Ranks returns how many ranks there are.
 func (c *Comm) Ranks() int { return len(c.ranks) }
+
+// sharing returns how many ranks a GPU stands for.
+func (c *Comm) sharing(g *driver.GPU) (n int) {
+	for _, r := range c.ranks {
+		if r.gpu == g {
+			n++
+		}
+	}
+	return n
+}
 
 // Reset brings the communicator back to its first state after a fault. No call
 // may be under way.
@@ -167,12 +156,12 @@ func (c *Comm) Close() error {
 	var errs []error
 	for _, modules := range c.modules {
 		for _, m := range modules {
-			errs = append(errs, m.module.Unload())
+			errs = append(errs, m.unload())
 		}
 	}
 	for _, r := range c.ranks {
 		if r.common != nil {
-			errs = append(errs, r.common.module.Unload())
+			errs = append(errs, r.common.unload())
 		}
 		errs = append(errs, r.lanes.close(), r.gpu.Free(r.region))
 		if r.aborts != nil {
@@ -184,57 +173,4 @@ func (c *Comm) Close() error {
 	}
 	c.ranks = nil
 	return errors.Join(errs...)
-}
-
-// moduleNames are the kernels' words for the datatypes that they know.
-var moduleNames = map[model.Datatype]string{
-	model.Float32: "float", model.Float64: "double", model.Float16: "half", model.BFloat16: "bfloat16",
-	model.Int32: "int32", model.Int64: "int64",
-}
-
-// load makes the kernels of a datatype and operation ready on all ranks. Calls
-// do so by themselves, but not while work is captured or kernels wait for others.
-func (c *Comm) load(d model.Datatype, op model.Redop) ([]*loaded, error) {
-	key := moduleKey{d, op}
-	if m := c.modules[key]; m != nil {
-		return m, nil
-	}
-	name, known := moduleNames[d]
-	if !known {
-		return nil, fmt.Errorf("no kernels for %v: want float, double, half, bfloat16, int32 or int64", d)
-	}
-	ptx, err := kernels.PTX(name + "_" + op.String())
-	if err != nil {
-		return nil, err
-	}
-	modules := make([]*loaded, len(c.ranks))
-	for i := range c.ranks {
-		if modules[i], err = c.loadModule(ptx, i, append(algorithmNames[:Hybrid:Hybrid], combineKernel, interpreterKernels[model.Simple], interpreterKernels[model.LL], interpreterKernels[model.LL128])); err != nil {
-			return nil, err
-		}
-	}
-	c.modules[key] = modules
-	return modules, nil
-}
-
-// loadModule loads kernels on the GPU of a rank.
-func (c *Comm) loadModule(ptx []byte, rank int, names []string) (*loaded, error) {
-	m := &loaded{kernels: map[string]*driver.Kernel{}}
-	var err error
-	if m.module, err = c.ranks[rank].gpu.LoadModule(specialise(ptx, rank, len(c.ranks))); err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		if m.kernels[name], err = m.module.Kernel(name); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
-}
-
-// specialise puts numbers in the place of the names that kernels/comm.cuh leaves
-// in the PTX.
-func specialise(ptx []byte, rank, ranks int) []byte {
-	ptx = bytes.ReplaceAll(ptx, []byte("TUTTI_RANK"), strconv.AppendInt(nil, int64(rank), 10))
-	return bytes.ReplaceAll(ptx, []byte("TUTTI_COUNT"), strconv.AppendInt(nil, int64(ranks), 10))
 }

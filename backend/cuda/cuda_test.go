@@ -68,13 +68,59 @@ func TestFit(t *testing.T) {
 	})
 }
 
+// Pieces of the hybrids follow one another through the whole buffer, and those of a
+// chunk lie in its owner's scratch as one.
+func TestPieces(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ranks := rapid.IntRange(2, maxRanks).Draw(t, "ranks")
+		packs := uint64(rapid.Int64Range(int64(ranks), 1<<24).Draw(t, "packs"))
+		c := &Comm{layout: newLayout(ranks, int64(packs*packBytes)+1<<20)}
+		for range ranks {
+			c.ranks = append(c.ranks, &rank{region: 1 << 40})
+		}
+		launch := Launch{Algorithm: Hybrid, Blocks: 132, Threads: 512, Rounds: rapid.IntRange(1, maxPieces).Draw(t, "pieces")}
+		require.NoError(t, c.fitsHybrid(launch, packs))
+		h := hybrid{Comm: c, launch: launch, packs: packs}
+		next := driver.Pointer(0)
+		for owner := range ranks {
+			slot := h.slot(owner, ranks-1, 0)
+			for k := range launch.Rounds {
+				offset, bytes := h.piece(owner, k)
+				require.Equal(t, next, offset)
+				require.Equal(t, slot, h.slot(owner, ranks-1, k))
+				next, slot = offset+driver.Pointer(bytes), slot+driver.Pointer(bytes)
+			}
+			require.LessOrEqual(t, slot, c.ranks[owner].region+driver.Pointer(c.layout.bytes))
+		}
+		require.EqualValues(t, packs*packBytes, next)
+	})
+}
+
+// Buffers that kernels cannot work on are refused before anything is queued.
+func TestValidate(t *testing.T) {
+	gpus := []*driver.GPU{{Index: 0}, {Index: 1}}
+	c := &Comm{ranks: []*rank{{gpu: gpus[0]}, {gpu: gpus[1]}}}
+	streams := []*driver.Stream{{GPU: gpus[0]}, {GPU: gpus[1]}}
+	whole := []driver.Pointer{4096, 8192}
+	for want, call := range map[string]Call{
+		"1 inputs, 2 outputs and 2 streams: want one of each for 2 ranks":                      {Input: whole[:1], Output: whole},
+		"count -1: want 0 or more":                                                             {Input: whole, Output: whole, Count: -1},
+		"rank 1 has a buffer at 0x2004: want an address that is a multiple of 16 and is not 0": {Input: whole, Output: []driver.Pointer{4096, 8196}},
+		"rank 0 has a buffer at 0x0: want an address that is a multiple of 16 and is not 0":    {Input: []driver.Pointer{0, 8192}, Output: whole},
+	} {
+		assert.EqualError(t, c.validate(call, streams), want)
+	}
+	streams[0], streams[1] = streams[1], streams[0]
+	assert.EqualError(t, c.validate(Call{Input: whole, Output: whole}, streams), "rank 0 has a stream of GPU 1: want GPU 0")
+}
+
 // What is chosen for a size also fits it.
 func TestChoose(t *testing.T) {
 	for ranks := 2; ranks <= maxRanks; ranks++ {
 		l := newLayout(ranks, 512<<20)
 		for bytes := int64(1); bytes <= 256<<20; bytes = bytes*3/2 + 1 {
 			launch := Choose(ranks, bytes)
-			if launch.Algorithm == Hybrid {
+			if launch.Algorithm.hybrid() {
 				continue
 			}
 			_, err := l.fit(launch, uint64(bytes), ranks)
@@ -165,7 +211,7 @@ func emulate(t *testing.T, s schedule.Schedule) {
 		for progress := true; progress; {
 			progress = false
 			for w := range all {
-				for next[w] < len(all[w]) && emulator(space).try(task, &all[w][next[w]], call) {
+				for next[w] < len(all[w]) && flat(space).try(task, &all[w][next[w]], call) {
 					next[w]++
 					progress = true
 				}
@@ -180,21 +226,21 @@ func emulate(t *testing.T, s schedule.Schedule) {
 	assert.Zero(t, wrong)
 }
 
-// emulator is the memory of all GPUs.
-type emulator []byte
+// flat is the memory of all GPUs.
+type flat []byte
 
-func (e emulator) float(at driver.Pointer) float64 {
+func (e flat) float(at driver.Pointer) float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64(e[at:]))
 }
 
-func (e emulator) set(at driver.Pointer, v float64) {
+func (e flat) set(at driver.Pointer, v float64) {
 	binary.LittleEndian.PutUint64(e[at:], math.Float64bits(v))
 }
 
-func (e emulator) counter(at driver.Pointer) *uint32 { return (*uint32)(unsafe.Pointer(&e[at])) }
+func (e flat) counter(at driver.Pointer) *uint32 { return (*uint32)(unsafe.Pointer(&e[at])) }
 
 // try carries out a move as the kernel of the protocol does, unless it must wait.
-func (e emulator) try(task schedule.Task, t *transfer, call uint32) bool {
+func (e flat) try(task schedule.Task, t *transfer, call uint32) bool {
 	average := 1.0
 	if task.Redop == model.Avg && task.Collective.Reduces() {
 		average = float64(task.Ranks)
@@ -229,7 +275,7 @@ func (e emulator) try(task schedule.Task, t *transfer, call uint32) bool {
 
 // tryLines is try over LL and LL128: of a line's 512 bytes, the last four are its
 // flag here, and its words come first.
-func (e emulator) tryLines(m *lineMove, call uint32, words int64, average float64) bool {
+func (e flat) tryLines(m *lineMove, call uint32, words int64, average float64) bool {
 	lines := (int64(m.bytes) + 8*words - 1) / (8 * words)
 	flag := func(l line, i int64) *uint32 { return e.counter(l.at + driver.Pointer((i+1)*lineBytes-4)) }
 	place := func(l line, word int64) driver.Pointer {
@@ -308,4 +354,20 @@ func (e emulated) Repeat(rank int, side backend.Side, pattern []byte) error {
 		to = to[copy(to, pattern):]
 	}
 	return err
+}
+
+// What is chosen for a collective fits the call, whatever the count, and does it.
+func TestChooseFor(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		task := schedule.Task{
+			Collective: model.Collective(rapid.IntRange(int(model.AllGather), int(model.Exchange)).Draw(t, "collective")),
+			Datatype:   rapid.SampledFrom(model.Datatypes()).Draw(t, "datatype"), Ranks: rapid.IntRange(2, maxRanks).Draw(t, "ranks"), Nodes: 1,
+		}
+		size := units.Bytes(1) << rapid.IntRange(4, 32).Draw(t, "power")
+		task = task.Sized(size + units.Bytes(rapid.Int64Range(0, int64(size)-1).Draw(t, "more")))
+		l := ChooseFor(task.Collective, task.Ranks, int64(task.Bytes()))
+		assert.True(t, l.Algorithm.does(task.Collective))
+		_, err := newLayout(task.Ranks, int64(task.Bytes()+units.MiB)).fitCollective(l, task)
+		assert.NoError(t, err, "%v of %v on %d ranks", task.Collective, task.Bytes(), task.Ranks)
+	})
 }

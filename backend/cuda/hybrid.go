@@ -14,7 +14,7 @@ const (
 )
 
 // commonKernels are those of kernels/common.cu.
-var commonKernels = []string{barrierKernel, storesKernel, loadsKernel, flagsKernel}
+var commonKernels = []string{barrierKernel, storesKernel, loadsKernel, bulkKernel, flagsKernel}
 
 // maxPieces is how many pieces the hybrid cuts a chunk into at the most.
 const maxPieces = 64
@@ -83,45 +83,60 @@ func (l *lanes) close() error {
 	return errors.Join(errs...)
 }
 
-// hybrid is the two-shot with copy engines for what needs no arithmetic: they
-// carry 256 bytes a packet over NVLink, stores of kernels 128. Each rank's chunk
-// goes in pieces: peers copy theirs into its scratch, a kernel reduces them into
-// its output while the next piece is copied, and copies take the result to all.
+// hybrid is the two-shot with copy engines for what needs no arithmetic: they carry
+// 256 bytes a packet over NVLink, stores of kernels 128. Each rank's chunk goes in
+// pieces: peers copy theirs into its scratch, and a kernel reduces them into its output
+// while the next piece is copied. Copies take the result to all (Hybrid), or the kernel
+// stores it to all (HybridPush): stores carry less than copies, but begin and end sooner.
 //
 // Each rank has one copy under way at a time, and all ranks copy to the one that
 // lies equally far on: on 4x H200 two copies into the same GPU took more than
-// twice as long as one. Barriers keep the ranks in step.
-func (c *Comm) hybrid(call Call, launch Launch, modules []*loaded, streams []*driver.Stream) error {
+// twice as long as one.
+func (c *Comm) hybrid(call Call, launch Launch, modules []*module, streams []*driver.Stream, without int) error {
 	if err := c.openLanes(); err != nil {
 		return err
 	}
-	h := hybrid{Comm: c, call: call, launch: launch, modules: modules, packs: call.bytes() / packBytes}
-	if err := c.fitsHybrid(launch, h.packs); err != nil {
+	if err := c.fitsHybrid(launch, call.bytes()/packBytes); err != nil {
 		return err
 	}
+	h := c.newHybrid(call, launch)
+	h.modules = modules
 	for rank, s := range streams {
-		h.queueRank(rank, s)
+		if rank != without {
+			h.queueRank(rank, s)
+		}
 	}
 	if h.err != nil {
 		return h.err
 	}
 	if tail := int64(call.bytes() % packBytes); tail > 0 {
-		return c.AllReduce(call.tail(tail), Launch{Algorithm: OneShotLL, Blocks: 1, Threads: 32}, streams)
+		return c.allReduce(call.tail(tail), tailLaunch, streams, without)
 	}
 	return nil
+}
+
+// newHybrid returns what queues a call once it has its modules.
+func (c *Comm) newHybrid(call Call, launch Launch) *hybrid {
+	for _, r := range c.ranks { // blocks wait for their peers', so all must run at once
+		launch.Blocks = min(launch.Blocks, max(1, r.gpu.Multiprocessors/c.sharing(r.gpu)))
+	}
+	return &hybrid{Comm: c, call: call, launch: launch, packs: call.bytes() / packBytes}
 }
 
 // fitsHybrid says why a launch does not suit so many packs.
 func (c *Comm) fitsHybrid(launch Launch, packs uint64) error {
 	n, bytes := uint64(len(c.ranks)), packs*packBytes
 	if packs < n {
-		return fmt.Errorf("%v: %d bytes are too few for %d ranks: want at least %d", Hybrid, bytes, n, n*packBytes)
+		return fmt.Errorf("%v: %d bytes are too few for %d ranks: want at least %d", launch.Algorithm, bytes, n, n*packBytes)
 	}
 	if largest := (packs + n - 1) / n; largest > uint64(c.layout.scratchPacks) {
-		return fmt.Errorf("%v: %d bytes do not fit the scratch memory of %d bytes", Hybrid, bytes, uint64(c.layout.scratchPacks)*n*packBytes)
+		return fmt.Errorf("%v: %d bytes do not fit the scratch memory of %d bytes", launch.Algorithm, bytes, uint64(c.layout.scratchPacks)*n*packBytes)
 	}
 	if launch.Rounds < 1 || launch.Rounds > maxPieces {
-		return fmt.Errorf("%v: %d pieces: want 1 to %d", Hybrid, launch.Rounds, maxPieces)
+		return fmt.Errorf("%v: %d pieces: want 1 to %d", launch.Algorithm, launch.Rounds, maxPieces)
+	}
+	if launch.Blocks < 1 {
+		return fmt.Errorf("%v: %d blocks: want at least 1", launch.Algorithm, launch.Blocks)
 	}
 	return nil
 }
@@ -132,7 +147,7 @@ type hybrid struct {
 	queue
 	call    Call
 	launch  Launch
-	modules []*loaded
+	modules []*module
 	packs   uint64
 }
 
@@ -153,15 +168,22 @@ func (h *hybrid) slot(owner, sender, k int) driver.Pointer {
 }
 
 func (h *hybrid) queueRank(rank int, s *driver.Stream) {
-	pieces := h.launch.Rounds
-	for k := range pieces + 1 {
-		if k < pieces {
-			h.scatter(rank, k, s)
-			h.combine(rank, k, s)
+	lanes := h.ranks[rank].lanes
+	for k := range h.launch.Rounds {
+		h.scatter(rank, k, s)
+		h.record(s, lanes.scattered[k])
+		h.wait(lanes.reduce, lanes.scattered[k])
+		h.combine(rank, k, lanes.reduce)
+		h.record(lanes.reduce, lanes.reduced[k])
+	}
+	for k := range h.launch.Rounds {
+		h.wait(s, lanes.reduced[k])
+		if h.launch.Algorithm == Hybrid {
+			h.gather(rank, k, s)
 		}
-		if k > 0 {
-			h.gather(rank, k-1, s)
-		}
+	}
+	if h.launch.Algorithm != HybridPush {
+		h.barrier(rank, s)
 	}
 }
 
@@ -172,45 +194,38 @@ func (h *hybrid) scatter(rank, k int, s *driver.Stream) {
 		offset, bytes := h.piece(peer, k)
 		h.copy(s, h.slot(peer, rank, k), h.call.Input[rank]+offset, bytes)
 	}
-	h.barrier(rank, s)
 }
 
 // gather copies the k-th piece of the own result to every peer.
 func (h *hybrid) gather(rank, k int, s *driver.Stream) {
-	h.wait(s, h.ranks[rank].lanes.reduced[k])
 	offset, bytes := h.piece(rank, k)
 	for hop := 1; hop < len(h.ranks); hop++ {
 		peer := (rank + hop) % len(h.ranks)
 		h.copy(s, h.call.Output[peer]+offset, h.call.Output[rank]+offset, bytes)
 	}
-	h.barrier(rank, s)
 }
 
-// barrier brings the ranks together.
+// barrier ends a call once all ranks have copied their results.
 func (h *hybrid) barrier(rank int, s *driver.Stream) {
 	r := h.ranks[rank]
 	a := h.args(h.call, rank)
 	h.do(func() error { return s.Launch(r.common.kernels[barrierKernel], 1, 32, a.pointer()) })
 }
 
-// combine reduces the k-th piece of the own chunk, beside the stream.
+// combine reduces the k-th piece of the own chunk once all ranks have copied theirs.
 func (h *hybrid) combine(rank, k int, s *driver.Stream) {
-	lanes := h.ranks[rank].lanes
-	h.record(s, lanes.scattered[k])
-	h.wait(lanes.reduce, lanes.scattered[k])
 	a := h.args(h.call, rank)
 	offset, bytes := h.piece(rank, k)
 	a.bytes, a.units = uint64(bytes), uint32(bytes/packBytes)
-	a.output[rank] += offset
-	for sender := range h.ranks {
-		if a.input[sender] += offset; sender != rank {
-			a.input[sender] = h.slot(rank, sender, k)
+	a.stripe = (a.units + uint32(h.launch.Blocks) - 1) / uint32(h.launch.Blocks)
+	for r := range h.ranks {
+		a.output[r] += offset
+		if a.input[r] += offset; r != rank {
+			a.input[r] = h.slot(rank, r, k)
 		}
 	}
-	h.do(func() error {
-		return lanes.reduce.Launch(h.modules[rank].kernels[combineKernel], h.launch.Blocks, h.launch.Threads, a.pointer())
-	})
-	h.record(lanes.reduce, lanes.reduced[k])
+	kernel := h.modules[rank].kernels[h.launch.kernels(0)[0]]
+	h.do(func() error { return s.Launch(kernel, h.launch.Blocks, h.launch.Threads, a.pointer()) })
 }
 
 // queue queues work until the first error, and keeps that.

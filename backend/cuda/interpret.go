@@ -11,21 +11,22 @@ import (
 	"tutti/model/schedule"
 )
 
-// interpreterKernels run any schedule, a block for each worker, by protocol.
-var interpreterKernels = map[model.Protocol]string{
-	model.Simple: "interpreter", model.LL: "interpreter_ll", model.LL128: "interpreter_ll128",
+// interpreters are the kernels that run any schedule, a block for each worker, by
+// protocol.
+var interpreters = map[model.Protocol]struct {
+	kernel  string
+	threads int
+}{
+	model.Simple: {"interpreter", 512 + 32}, // the last warp posts
+	model.LL:     {"interpreter_ll", 512},
+	model.LL128:  {"interpreter_ll128", 640},
 }
-
-const interpreterThreads = 512
 
 // interpreted prepares a schedule for the interpreter.
 func (b *Backend) interpreted(s schedule.Schedule) (e backend.Execution, err error) {
 	t := s.Task()
 	if t.Protocol != model.Simple && !staged(s) {
 		return nil, fmt.Errorf("%w: %v over %v has items outside slots, which lines cannot carry", backend.ErrUnsupported, t.Algorithm, t.Protocol)
-	}
-	if _, known := moduleNames[t.Datatype]; !known {
-		return nil, fmt.Errorf("%w: no kernels for %v", backend.ErrUnsupported, t.Datatype)
 	}
 	g, err := b.group(t.Ranks)
 	if err != nil {
@@ -42,7 +43,7 @@ func (b *Backend) interpreted(s schedule.Schedule) (e backend.Execution, err err
 	if !t.Collective.Reduces() {
 		op = model.Sum
 	}
-	if x.modules, err = x.comm.load(t.Datatype, op); err != nil {
+	if x.modules, err = x.comm.load(t.Datatype, op, interpreters[t.Protocol].kernel); err != nil {
 		return nil, err
 	}
 	if err := x.place(x.Alloc); err != nil {
@@ -66,7 +67,7 @@ type execution struct {
 	Work
 	program
 	comm    *group
-	modules []*loaded
+	modules []*module
 	workers [][]workerRecord // of each rank
 	table   []driver.Pointer // of workers, by rank
 	shared  []driver.Pointer // slots and counters, by rank
@@ -164,15 +165,22 @@ func (x *execution) write() error {
 		if err := x.comm.ranks[rank].gpu.Put(p, raw(workers)); err != nil {
 			return err
 		}
-		resident, err := x.modules[rank].kernels[interpreterKernels[x.task.Protocol]].Resident(interpreterThreads)
+		kernel, threads := x.kernel(rank)
+		resident, err := kernel.Resident(threads)
 		if err != nil {
 			return err
 		}
-		if len(workers) > resident {
-			return fmt.Errorf("%w: rank %d has %d workers: its GPU runs %d blocks at once; use fewer channels", backend.ErrUnsupported, rank, len(workers), resident)
+		if sharing := x.comm.sharing(x.GPUs[rank]); len(workers) > resident/sharing {
+			return fmt.Errorf("%w: rank %d has %d workers: its GPU runs %d blocks at once for %d ranks; use fewer channels", backend.ErrUnsupported, rank, len(workers), resident, sharing)
 		}
 	}
 	return nil
+}
+
+// kernel returns what runs the workers of a rank, and with how many threads.
+func (x *execution) kernel(rank int) (k *driver.Kernel, threads int) {
+	i := interpreters[x.task.Protocol]
+	return x.modules[rank].kernels[i.kernel], i.threads
 }
 
 // encode lays transfers out for the kernel of a call.
@@ -210,11 +218,12 @@ type programArgs struct {
 func (x *execution) queue() error {
 	none := make([]driver.Pointer, x.task.Ranks)
 	for rank, s := range x.Streams {
-		if len(x.workers[rank]) == 0 {
+		if len(x.workers[rank]) == 0 || rank == x.Absent-1 {
 			continue
 		}
 		a := &programArgs{workers: x.table[rank], args: *x.comm.args(Call{Input: none, Output: none, Datatype: x.task.Datatype}, rank)}
-		if err := s.Launch(x.modules[rank].kernels[interpreterKernels[x.task.Protocol]], len(x.workers[rank]), interpreterThreads, unsafe.Pointer(a)); err != nil {
+		kernel, threads := x.kernel(rank)
+		if err := s.Launch(kernel, len(x.workers[rank]), threads, unsafe.Pointer(a)); err != nil {
 			return err
 		}
 	}

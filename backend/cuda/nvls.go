@@ -45,7 +45,7 @@ type NVLS struct {
 	comm   *Comm
 	memory *driver.Multicast
 	room   int64
-	loaded map[model.Datatype][]*loaded
+	loaded map[model.Datatype][]*module
 }
 
 // OpenNVLS makes multicast memory for calls of up to room bytes. The error is
@@ -63,7 +63,7 @@ func (c *Comm) OpenNVLS(asked bool, room int64) (*NVLS, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &NVLS{comm: c, memory: memory, room: room, loaded: map[model.Datatype][]*loaded{}}, nil
+	return &NVLS{comm: c, memory: memory, room: room, loaded: map[model.Datatype][]*module{}}, nil
 }
 
 // Buffers returns each rank's own input and output.
@@ -107,17 +107,18 @@ func (n *NVLS) AllReduce(count int64, d model.Datatype, launch Launch, streams [
 	return nil
 }
 
-func (n *NVLS) load(d model.Datatype) ([]*loaded, error) {
+func (n *NVLS) load(d model.Datatype) ([]*module, error) {
 	if m := n.loaded[d]; m != nil {
 		return m, nil
 	}
-	ptx, err := kernels.PTX("nvls_" + moduleNames[d])
+	ptx, err := kernels.PTX("nvls_" + d.String())
 	if err != nil {
 		return nil, err
 	}
-	modules := make([]*loaded, len(n.comm.ranks))
+	modules := make([]*module, len(n.comm.ranks))
 	for i := range modules {
-		if modules[i], err = n.comm.loadModule(ptx, i, []string{nvlsKernel}); err != nil {
+		modules[i] = &module{}
+		if err := modules[i].add(n.comm, ptx, i, []string{nvlsKernel}); err != nil {
 			return nil, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 // The kernels of the probe.
 const (
 	storesKernel = "probe_stores"
+	bulkKernel   = "probe_bulk"
 	loadsKernel  = "probe_loads"
 	flagsKernel  = "probe_flags"
 )
@@ -23,10 +24,11 @@ type Engine int
 const (
 	Stores      Engine = iota // by the multiprocessors, into peers' memory
 	Loads                     // by the multiprocessors, from peers' memory
+	Bulk                      // by bulk copies of the multiprocessors (TMA), into peers' memory
 	CopyEngines               // copies that the driver queues
 )
 
-func (e Engine) String() string { return [...]string{"store", "load", "copy"}[e] }
+func (e Engine) String() string { return [...]string{"store", "load", "bulk", "copy"}[e] }
 
 // Traffic is all ranks moving data to a number of peers at once.
 type Traffic struct {
@@ -35,16 +37,17 @@ type Traffic struct {
 	Peers int
 	// Bytes is what each peer gets.
 	Bytes units.Bytes
-	// Blocks and Threads are those of a kernel; Lanes the streams of the copies.
-	Blocks, Threads, Lanes int
+	// Blocks and Threads are those of a kernel, Tile the bytes of a bulk copy; Lanes
+	// the streams of the copies.
+	Blocks, Threads, Tile, Lanes int
 	// Pull has copies queued by the GPU that gets the data. Eager measures without
 	// graphs.
 	Pull, Eager bool
 }
 
 // Probe measures traffic between buffers of at least Peers*Bytes on each rank
-// and returns what one GPU sends, or loads, in a second.
-func (c *Comm) Probe(t Traffic, buffers Call, streams []*driver.Stream) (units.Rate, error) {
+// and returns how long it takes, at the median.
+func (c *Comm) Probe(t Traffic, buffers Call, streams []*driver.Stream) (time.Duration, error) {
 	if t.Peers < 1 || t.Peers >= len(c.ranks) {
 		return 0, fmt.Errorf("%d peers: want 1 to %d", t.Peers, len(c.ranks)-1)
 	}
@@ -59,11 +62,11 @@ func (c *Comm) Probe(t Traffic, buffers Call, streams []*driver.Stream) (units.R
 				continue
 			}
 			a := c.args(buffers, i)
-			a.units, a.rounds = uint32(t.Bytes/packBytes), uint32(t.Peers)
+			a.units, a.rounds, a.chunk = uint32(t.Bytes/packBytes), uint32(t.Peers), uint32(t.Tile)
 			for r := range c.ranks {
 				a.output[r] += driver.Pointer(i) * driver.Pointer(t.Bytes) // each sender has a place of its own
 			}
-			kernel := map[Engine]string{Stores: storesKernel, Loads: loadsKernel}[t.Engine]
+			kernel := map[Engine]string{Stores: storesKernel, Loads: loadsKernel, Bulk: bulkKernel}[t.Engine]
 			q.do(func() error {
 				return streams[i].Launch(c.ranks[i].common.kernels[kernel], t.Blocks/t.Peers*t.Peers, t.Threads, a.pointer())
 			})
@@ -73,7 +76,7 @@ func (c *Comm) Probe(t Traffic, buffers Call, streams []*driver.Stream) (units.R
 	if err != nil {
 		return 0, err
 	}
-	return (t.Bytes * units.Bytes(t.Peers)).Over(units.FromMicroseconds(float64(Median(times)) / 1e3)), nil
+	return Median(times), c.Check()
 }
 
 func (c *Comm) probeCopies(q *queue, t Traffic, rank int, buffers Call, s *driver.Stream) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"tutti/backend"
 	"tutti/backend/cuda/driver"
@@ -14,7 +15,9 @@ import (
 // packages cuda and nccl.
 type Work struct {
 	Buffers
-	// Blocks are those that a hot kernel is launched with on each rank.
+	// Kernel is the hot kernel that carries out the call, if one does, and Blocks are
+	// those that it is launched with on each rank.
+	Kernel string
 	Blocks int
 	// Streams has one of each rank.
 	Streams []*driver.Stream
@@ -25,30 +28,43 @@ type Work struct {
 	Check func() error
 	// Abort makes calls that are under way end at once; nil where they cannot be.
 	Abort func() error
+	// Absent is a rank that takes no part, plus 1, and 0 for none: so that tests can
+	// see that the others notice.
+	Absent int
 }
+
+// mostCalls are in a graph; more calls are replays of it.
+const mostCalls = 50
 
 // Run implements [backend.Execution]. Several calls are replayed as a CUDA graph
 // and timed on the GPUs: the time is the median of the replays' on the slowest
-// rank, and what the buffers hold is that of many calls. One call is run as it is.
+// rank, and what the buffers hold is that of many calls. One call is run as it is, and
+// its time is the host's, from before it is queued until it is done.
 func (w *Work) Run(ctx context.Context, times int) (units.Time, error) {
 	if err := context.Cause(ctx); err != nil {
 		return 0, fmt.Errorf("given up: %w", err)
 	}
 	if times > 1 {
-		r := Repeats{Calls: times, Replays: 11}
-		if w.Call.Bytes() > 64*units.MiB {
+		r := Repeats{Calls: min(times, mostCalls), Replays: 11}
+		switch {
+		case w.Call.Bytes() > units.GiB:
+			r.Replays = 3
+		case w.Call.Bytes() > 64*units.MiB:
 			r.Replays = 5
 		}
+		r.Replays = max(r.Replays, times/mostCalls)
 		all, err := Measure(ctx, w.Streams, r, w.Queue, w.Abort)
 		if err := errors.Join(err, w.Check()); err != nil {
 			return 0, err
 		}
 		return units.FromMicroseconds(float64(Median(all)) / 1e3), nil
 	}
+	begun := time.Now()
 	if err := w.Queue(); err != nil {
 		return 0, err
 	}
-	return 0, w.Settle(ctx)
+	err := w.Settle(ctx)
+	return units.FromMicroseconds(float64(time.Since(begun)) / 1e3), err
 }
 
 // Settle waits for what was queued and says what went wrong.

@@ -36,6 +36,9 @@ func (c *crew) start(n int) {
 	if c.over = c.err != nil; c.over {
 		return
 	}
+	for i := range c.stacks { // what hands put there after a run was given up
+		c.stacks[i] = c.stacks[i][:0]
+	}
 	for w := n - 1; w >= 0; w-- {
 		hand := w * len(c.stacks) / n
 		c.stacks[hand] = append(c.stacks[hand], int32(w))

@@ -4,6 +4,7 @@
 package nccl
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -150,47 +151,48 @@ const windowSymmetric = 1 // NCCL_WIN_COLL_SYMMETRIC
 
 // Alloc takes memory from NCCL and, if symmetric, registers it as a window on
 // all ranks, which lets NCCL use its symmetric kernels.
-func (c *Comm) Alloc(bytes int64, symmetric bool) (*Buffers, error) {
+func (c *Comm) Alloc(bytes int64, symmetric bool) (_ *Buffers, err error) {
 	if lib.MemAlloc == nil || lib.WindowRegister == nil {
 		return nil, errNoWindows
 	}
 	b := &Buffers{comm: c, Pointers: make([]driver.Pointer, len(c.gpus)), windows: make([]uintptr, len(c.gpus))}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.Free())
+		}
+	}()
 	for i, g := range c.gpus {
 		err := g.Do(func() error { return check("ncclMemAlloc", 0, lib.MemAlloc(&b.Pointers[i], uint64(bytes))) })
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("allocating %d bytes on GPU %d: %w", bytes, g.Index, err)
 		}
 	}
 	if !symmetric {
 		return b, nil
 	}
-	err := c.group(func(rank int) error {
+	return b, c.group(func(rank int) error {
 		r := lib.WindowRegister(c.comms[rank], b.Pointers[rank], uint64(bytes), &b.windows[rank], windowSymmetric)
 		return check("ncclCommWindowRegister", c.comms[rank], r)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return b, nil
 }
 
 // Free gives the memory back.
 func (b *Buffers) Free() error {
-	var first error
+	var errs []error
 	for i, g := range b.comm.gpus {
-		err := g.Do(func() error {
+		errs = append(errs, g.Do(func() error {
 			if b.windows[i] != 0 {
 				if err := check("ncclCommWindowDeregister", 0, lib.WindowDeregister(b.comm.comms[i], b.windows[i])); err != nil {
 					return err
 				}
 			}
+			if b.Pointers[i] == 0 {
+				return nil
+			}
 			return check("ncclMemFree", 0, lib.MemFree(b.Pointers[i]))
-		})
-		if first == nil {
-			first = err
-		}
+		}))
 	}
-	return first
+	return errors.Join(errs...)
 }
 
 // datatypes and redops are NCCL's numbers (nccl.h).

@@ -116,13 +116,13 @@ func openGPUs(devices []int) (gpus []*driver.GPU, err error) {
 func suit(name string, t schedule.Task, size units.Bytes, ranks int) schedule.Task {
 	switch name {
 	case onCUDA:
-		l := cuda.Choose(ranks, int64(size)).Algorithm
-		if t.Collective == model.AllReduce && t.Algorithm == sweep.Auto && t.Protocol == sweep.Auto && t.Channels == 0 {
+		l := cuda.ChooseFor(t.Collective, ranks, int64(size)).Algorithm
+		if t.Algorithm == sweep.Auto && t.Protocol == sweep.Auto && t.Channels == 0 {
 			t.Algorithm = l.Shots()
 		}
 		switch {
 		case t.Protocol != sweep.Auto:
-		case t.Collective == model.AllReduce && t.Algorithm == l.Shots():
+		case t.Algorithm == l.Shots():
 			t.Protocol = l.Protocol()
 		default:
 			t.Protocol = model.Simple

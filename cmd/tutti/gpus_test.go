@@ -24,13 +24,17 @@ func TestSuit(t *testing.T) {
 	require.NoError(t, err)
 	maker := sweep.NewMaker(cluster)
 	auto := schedule.Task{Datatype: model.Float32, Algorithm: sweep.Auto, Protocol: sweep.Auto}
-	for size := units.Bytes(8); size <= 4*units.GiB; size *= 2 {
-		s, err := maker.Schedule(suit(onCUDA, auto, size, 4), size)
-		require.NoError(t, err)
-		launch, ok := cuda.LaunchOf(s.Task())
-		assert.True(t, ok)
-		assert.Equal(t, cuda.Choose(4, int64(size)), launch, size)
+	for collective := model.AllReduce; collective <= model.Exchange; collective++ {
+		auto.Collective = collective
+		for size := units.Bytes(16); size <= 4*units.GiB; size *= 2 {
+			s, err := maker.Schedule(suit(onCUDA, auto, size, 4), size)
+			require.NoError(t, err)
+			launch, ok := cuda.LaunchOf(s.Task())
+			assert.True(t, ok)
+			assert.Equal(t, cuda.ChooseFor(collective, 4, int64(size)), launch, "%v of %v", collective, size)
+		}
 	}
+	auto.Collective = model.AllReduce
 	ring := auto
 	ring.Algorithm = model.Ring
 	assert.Equal(t, model.Simple, suit(onCUDA, ring, units.KiB, 4).Protocol)

@@ -36,7 +36,8 @@ type runFlags struct {
 	backends                  []string
 	collective                string
 	algorithms, protocols     []string
-	datatype, op, root        string
+	datatypes, ops            []string
+	root                      string
 	channels                  int
 	iterations, warmup, check int
 	timeout                   int
@@ -62,8 +63,9 @@ The host backend runs the schedules that NCCL would run on the machine that is
 named, with a goroutine for each core and the memory of this computer; its times
 are this computer's, not the machine's. It is the default where no GPUs are found.
 
-The cuda backend runs on the GPUs of this host: AllReduce by one shot or two by
-kernels of their own (nch counts their blocks), other schedules by an interpreter.
+The cuda backend runs on the GPUs of this host: every collective by kernels of its
+own in one shot or two, or on a ring (nch counts their blocks), other schedules by an
+interpreter.
 The nccl backend calls NCCL on the same GPUs, and nccl-symmetric does with symmetric
 windows; NCCL does not tell which algorithm it takes, so --csv and --json name what
 NCCL_ALGO and NCCL_PROTO say or, without these, what tuning guesses. Their times are medians of replayed CUDA graphs with -n calls each,
@@ -87,8 +89,8 @@ of the first.`,
 	flags.StringSliceVar(&f.algorithms, "algo", []string{"auto"}, "algorithms; all that do the collective; or auto, as tuning decides for each size")
 	flags.StringSliceVar(&f.protocols, "proto", []string{"auto"}, "ll, ll128, simple; all; or auto, as tuning decides for each size")
 	flags.IntVar(&f.channels, "channels", 0, "number of channels (default as NCCL chooses)")
-	flags.StringVarP(&f.datatype, "datatype", "d", model.Float32.String(), "type of the elements: float, half, bfloat16, int32, …; or all")
-	flags.StringVarP(&f.op, "op", "o", model.Sum.String(), "operation: sum, prod, min, max, avg; or all")
+	flags.StringSliceVarP(&f.datatypes, "datatype", "d", []string{model.Float32.String()}, "types of the elements: float, half, bfloat16, int32, …; or all")
+	flags.StringSliceVarP(&f.ops, "op", "o", []string{model.Sum.String()}, "operations: sum, prod, min, max, avg; or all")
 	flags.StringVarP(&f.root, "root", "r", "0", "rank that broadcast starts from and reduce ends at; or all")
 	flags.IntVarP(&f.iterations, "iters", "n", 20, "calls that are timed")
 	flags.IntVarP(&f.warmup, "warmup_iters", "w", 1, "calls before these")
@@ -98,7 +100,7 @@ of the first.`,
 	flags.IntSliceVar(&f.devices, "devices", nil, "GPUs by index, a rank each; one GPU may stand for several ranks (default all)")
 	flags.StringVar(&f.file, "schedule", "", "run the schedule of this FILE.json, as tutti schedule export writes it")
 	flags.BoolVar(&f.probe, "probe", false, "instead measure what the wires between the GPUs carry, by size sent to each peer; writes CSV")
-	flags.BoolVar(&f.sweep, "sweep", false, "instead measure AllReduce with every kernel, blocks and threads that are worth trying; writes CSV")
+	flags.BoolVar(&f.sweep, "sweep", false, "instead measure the collective with every kernel, blocks and threads that are worth trying; writes CSV")
 	flags.DurationVar(&f.stress, "stress", 0, "instead run random calls on the GPUs for this time, as in 1m, and check every result")
 	flags.DurationVar(&f.patience, "kernel-timeout", 5*time.Second, "how long a kernel on a GPU waits for a peer before it gives up")
 	flags.BoolVar(&f.memory, "memory", false, "also print the rate at which the largest size used memory, beside that of a plain copy-and-add")
@@ -170,8 +172,8 @@ func (f *runFlags) run(c *cobra.Command) error {
 	if err == nil {
 		err = table.err
 	}
-	if err == nil {
-		err = f.print(c.OutOrStdout(), results)
+	if len(results) > 0 { // also those from before an error
+		err = cmp.Or(err, f.print(c.OutOrStdout(), results))
 	}
 	if wrong := countWrong(results); err == nil && wrong > 0 {
 		err = fmt.Errorf("%d elements are wrong (see #wrong)", wrong)
@@ -280,11 +282,11 @@ func (f *runFlags) tasks() (tasks []schedule.Task, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("--coll: %w", err)
 	}
-	datatypes, err := oneOrAll(f.datatype, model.ParseDatatype, model.Datatypes())
+	datatypes, err := someOrAll(f.datatypes, model.ParseDatatype, model.Datatypes())
 	if err != nil {
 		return nil, fmt.Errorf("-d: %w", err)
 	}
-	ops, err := oneOrAll(f.op, model.ParseRedop, model.Redops())
+	ops, err := someOrAll(f.ops, model.ParseRedop, model.Redops())
 	if err != nil {
 		return nil, fmt.Errorf("-o: %w", err)
 	}
@@ -317,16 +319,24 @@ func (f *runFlags) tasks() (tasks []schedule.Task, err error) {
 	return tasks, nil
 }
 
-// oneOrAll reads a name, or all.
-func oneOrAll[T any](word string, parse func(string) (T, error), all []T) ([]T, error) {
-	if word == "all" {
+// someOrAll reads names, or all.
+func someOrAll[T comparable](words []string, parse func(string) (T, error), all []T) (list []T, err error) {
+	if slices.Equal(words, []string{"all"}) {
 		return all, nil
 	}
-	v, err := parse(word)
-	if err != nil {
-		return nil, fmt.Errorf("%w, or all", err)
+	if len(words) == 0 {
+		words = []string{""}
 	}
-	return []T{v}, nil
+	for _, word := range words {
+		v, err := parse(word)
+		if err != nil {
+			return nil, fmt.Errorf("%w, or all", err)
+		}
+		if !slices.Contains(list, v) {
+			list = append(list, v)
+		}
+	}
+	return list, nil
 }
 
 // roots lists the ranks that are to be the root.
@@ -348,7 +358,8 @@ func (f *runFlags) roots(c model.Collective, cluster *topo.Cluster) (roots []int
 }
 
 // measure goes through the trials and fills in the table. What a backend does not
-// support is left out with a note, unless nothing else was asked for.
+// support is left out with a note, unless nothing else was asked for. With an error
+// come the results from before it.
 func (f *runFlags) measure(ctx context.Context, executors []backend.Backend, machine string, trials []trial, table *runTable, bar *progress, notes io.Writer) (results []rows.Row, err error) {
 	defer bar.end()
 	var largest units.Bytes
@@ -375,7 +386,7 @@ func (f *runFlags) measure(ctx context.Context, executors []backend.Backend, mac
 					break
 				}
 				if err != nil {
-					return nil, fmt.Errorf("%s: %w", what, err)
+					return results, fmt.Errorf("%s: %w", what, err)
 				}
 				row.Machine = machine
 				if trial.size >= largest {
@@ -467,7 +478,7 @@ func (f *runFlags) once(ctx context.Context, executor backend.Backend, s schedul
 		row.Wrong = &m.Wrong
 	}
 	if w := cuda.WorkOf(e); w != nil && w.Blocks > 0 {
-		row.Channels = w.Blocks // each is one
+		row.Channels, row.Kernel = w.Blocks, w.Kernel // each block is a channel
 	}
 	if meter, ok := e.(interface{ Moved() units.Bytes }); ok {
 		used = meter.Moved().Over(m.Time)

@@ -40,7 +40,7 @@ func TestRunTable(t *testing.T) {
 // place has no such form.
 func TestRunAll(t *testing.T) {
 	for _, args := range []string{
-		"-d all -o all --algo ring,twoshot", "--coll allgather --algo all --nodes 2 --gpus 3", "--coll reducescatter --algo all -o avg -d half",
+		"-d all -o all --algo ring,twoshot", "-d half,uint8 -o avg,min --algo tree", "--coll allgather --algo all --nodes 2 --gpus 3", "--coll reducescatter --algo all -o avg -d half",
 		"--coll broadcast -r all --gpus 3", "--coll reduce -r all -o max --gpus 3", "--coll alltoall --algo all", "--coll sendrecv", "--coll exchange --gpus 7",
 	} {
 		out, notes, code := tutti(append(strings.Fields("run -q --csv -n 1 -w 0 --sizes 4K"), strings.Fields(args)...)...)
@@ -66,6 +66,16 @@ func TestRunAll(t *testing.T) {
 	require.Len(t, read.Rows, 2)
 	assert.NotContains(t, read.Rows[0], "wrong")
 	assert.Equal(t, true, read.Rows[1]["inplace"])
+}
+
+// What was measured before a run is given up is not lost.
+func TestRunGivenUp(t *testing.T) {
+	out, notes, code := tutti(strings.Fields("run -q --csv -g 2 --sizes 1K,64M -n 2000 -T 1")...)
+	assert.Equal(t, 1, code)
+	assert.Contains(t, notes, "64 MiB: given up: not done within 1s (-T)")
+	list, err := rows.ReadCSV(strings.NewReader(out), "out")
+	require.NoError(t, err)
+	assert.Len(t, list, 2)
 }
 
 // An exported schedule runs; one that was broken is refused, with the place.
@@ -107,6 +117,8 @@ func TestRunErrors(t *testing.T) {
 		"-T -1":                                {2, "-T -1: want a number of seconds, or 0 for no limit"},
 		"-r 8":                                 {2, "-r 8: want a rank, 0 to 7, or all"},
 		"-d word":                              {2, `-d: unknown datatype "word": want one of int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16, or all`},
+		"-d float,word":                        {2, `-d: unknown datatype "word": want one of int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16, or all`},
+		"--datatype=":                          {2, `-d: unknown datatype "": want one of int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16, or all`},
 		"-o xor":                               {2, `-o: unknown operation "xor": want one of sum, prod, min, max, avg, or all`},
 		"--csv --json":                         {2, "--csv and --json exclude each other: want one of them"},
 		"--schedule x.json --algo ring":        {2, "--schedule and --algo exclude each other: want one of them"},

@@ -22,9 +22,9 @@ var order = []string{
 	"tutti/model/units", "tutti/model", "tutti/topo/xmltree", "tutti/topo", "tutti/topo/smi", "tutti/topo/fabric", "tutti/topo/draw", "tutti/topo/search",
 	"tutti/model/profile", "tutti/model/tuning/nccl", "tutti/model/tuning/export", "tutti/model/schedule", "tutti/model/tuning",
 	"tutti/model/schedule/draw", "tutti/model/schedule/file", "tutti/model/schedule/scheduletest",
-	"tutti/sim/event", "tutti/sim", "tutti/sim/timeline", "tutti/backend/number", "tutti/backend", "tutti/backend/host", "tutti/kernels",
+	"tutti/sim/event", "tutti/sim", "tutti/sim/timeline", "tutti/backend/number", "tutti/backend", "tutti/backend/host", "tutti/kernels", "tutti/kernels/emulator",
 	"tutti/backend/dynlib", "tutti/backend/cuda/driver", "tutti/backend/cuda", "tutti/backend/nccl", "tutti/backend/live", "tutti/backend/bench",
-	"tutti/experiments", "tutti/experiments/rows", "tutti/experiments/traffic", "tutti/experiments/sweep", "tutti/experiments/calibrate", "tutti/experiments/compare", "tutti/experiments/winners", "tutti/experiments/nccllog", "tutti/experiments/figure", "tutti/experiments/firstlight", "tutti/experiments/hotkernels",
+	"tutti/experiments", "tutti/experiments/rows", "tutti/experiments/traffic", "tutti/experiments/sweep", "tutti/experiments/calibrate", "tutti/experiments/compare", "tutti/experiments/winners", "tutti/experiments/nccllog", "tutti/experiments/figure", "tutti/experiments/firstlight", "tutti/experiments/hotkernels", "tutti/experiments/collectives",
 	"tutti/notebooks", "tutti/cmd/tutti",
 }
 
@@ -39,6 +39,7 @@ var allowed = map[string][]string{
 	"tutti/model/profile":       {"github.com/goccy/go-yaml", "gonum.org/v1/gonum/optimize"},
 	"tutti/model/schedule/draw": {"github.com/ajstarks/svgo"},
 	"tutti/backend":             {"golang.org/x/sync/errgroup"},
+	"tutti/backend/cuda":        {"golang.org/x/sync/errgroup"},
 	"tutti/backend/dynlib":      {"github.com/ebitengine/purego"},
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 
 	"tutti/experiments/figure"
 	"tutti/experiments/hotkernels"
+	"tutti/experiments/rows"
 	"tutti/model"
 )
 
@@ -35,6 +37,13 @@ func TestREADME(t *testing.T) {
 			require.NoError(t, hotkernels.Table(&out, results))
 		}
 	}
+	for _, gpus := range []int{4, 2} {
+		ratios, err := hotkernels.Interpreted(gpus)
+		require.NoError(t, err)
+		require.Len(t, ratios, 30)
+		fmt.Fprintf(&out, "\n## Interpreter on %d GPUs, float: its time over NCCL's\n\n", gpus)
+		require.NoError(t, hotkernels.InterpreterTable(&out, ratios))
+	}
 	if *update {
 		require.NoError(t, os.WriteFile("README.md", []byte(out.String()), 0o644))
 	}
@@ -51,7 +60,8 @@ func TestFigure(t *testing.T) {
 	require.NoError(t, err)
 	limit := lines[len(lines)-1]
 	for _, l := range lines[:len(lines)-1] {
-		for i, r := range l.Rows {
+		for _, r := range l.Rows {
+			i := slices.IndexFunc(limit.Rows, func(of rows.Row) bool { return of.Bytes == r.Bytes })
 			assert.Greater(t, r.Time, limit.Rows[i].Time, "%s, %v", l.Name, r.Bytes)
 		}
 	}

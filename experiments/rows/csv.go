@@ -24,6 +24,9 @@ var header = []string{
 // checked names the columns that follow for results on real data.
 var checked = []string{"inplace", "wrong"}
 
+// launched names the column that follows for tutti's own kernels.
+var launched = []string{"kernel"}
+
 // explained names the columns that follow for simulations.
 var explained = []string{"fabric", "bound_us", "bottleneck", "bottleneck_share", "workers_simulated", "workers"}
 
@@ -95,6 +98,10 @@ func WriteCSV(w io.Writer, rows []Row) error {
 	if further {
 		columns = slices.Concat(header, checked)
 	}
+	kernel := slices.ContainsFunc(rows, func(r Row) bool { return r.Kernel != "" })
+	if kernel {
+		columns = slices.Concat(columns, launched)
+	}
 	why := slices.ContainsFunc(rows, func(r Row) bool { return r.Why != nil })
 	if why {
 		columns = slices.Concat(columns, explained)
@@ -112,6 +119,9 @@ func WriteCSV(w io.Writer, rows []Row) error {
 		fields := r.Fields()
 		if further {
 			fields = append(fields, r.checkedFields()...)
+		}
+		if kernel {
+			fields = append(fields, r.Kernel)
 		}
 		if why {
 			fields = append(fields, r.whyFields()...)
@@ -189,6 +199,8 @@ func parse(fields, columns []string) (Row, error) {
 		case "wrong":
 			wrong := int64(p.int(name, text, 0, math.MaxInt64))
 			r.Wrong = &wrong
+		case "kernel":
+			r.Kernel = text
 		case "fabric":
 			why.Fabric = text
 		case "bound_us":

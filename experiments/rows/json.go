@@ -33,6 +33,7 @@ type JSON struct {
 	BusBW      float64  `json:"busbw_GBps"`
 	InPlace    bool     `json:"inplace,omitempty"`
 	Wrong      *int64   `json:"wrong,omitempty"`
+	Kernel     string   `json:"kernel,omitempty"`
 	Why        *jsonWhy `json:"why,omitempty"`
 	Study      string   `json:"study,omitempty"`
 	Case       int      `json:"case,omitempty"`
@@ -62,7 +63,7 @@ func (r Row) JSON() JSON {
 	return JSON{
 		r.Source, r.Machine, r.Collective.String(), r.Algorithm.String(), r.Protocol.String(),
 		r.Nodes, r.Ranks, r.Channels, r.Datatype.String(), r.Redop.String(), int64(r.Bytes),
-		r.Time.Microseconds(), float64(r.AlgBW() / units.GBps), float64(r.BusBW() / units.GBps), r.InPlace, r.Wrong, r.Why.json(),
+		r.Time.Microseconds(), float64(r.AlgBW() / units.GBps), float64(r.BusBW() / units.GBps), r.InPlace, r.Wrong, r.Kernel, r.Why.json(),
 		r.Case.Study, r.Case.Number, r.Case.Of,
 	}
 }
@@ -107,7 +108,7 @@ func (j JSON) row() (Row, error) {
 		}
 	}
 	r, err := parse(fields, columns)
-	r.InPlace, r.Wrong, r.Case = j.InPlace, j.Wrong, Case{j.Study, j.Case, j.Cases}
+	r.InPlace, r.Wrong, r.Kernel, r.Case = j.InPlace, j.Wrong, j.Kernel, Case{j.Study, j.Case, j.Cases}
 	return r, cmp.Or(err, r.Case.check())
 }
 

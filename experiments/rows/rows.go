@@ -14,7 +14,12 @@
 //	inplace,wrong
 //
 // 1 where input and output overlap, and the number of elements, of all ranks,
-// that differ from a reference: empty where nobody looked.
+// that differ from a reference: empty where nobody looked. Those of tutti's own
+// kernels on GPUs have
+//
+//	kernel
+//
+// too, which has a block for each channel.
 package rows
 
 import (
@@ -45,6 +50,8 @@ type Row struct {
 	// looked.
 	InPlace bool
 	Wrong   *int64
+	// Kernel is tutti's on GPUs that carried the call out, if one of those did.
+	Kernel string
 	// Why tells of a simulation what the time comes from.
 	Why *Why
 	// Case is the place of the row in a study that ran in several parts; zero for

@@ -41,10 +41,10 @@ func TestCSVReadsBackEqual(t *testing.T) {
 func TestCSVOfDataReadsBackEqual(t *testing.T) {
 	list := slices.Clone(sample)
 	list[0].InPlace, list[1].Wrong = true, new(int64)
-	*list[1].Wrong = 3
+	*list[1].Wrong, list[1].Kernel = 3, "oneshot_ll"
 	var b bytes.Buffer
 	require.NoError(t, rows.WriteCSV(&b, list))
-	assert.Contains(t, b.String(), ",busbw_GBps,inplace,wrong\n")
+	assert.Contains(t, b.String(), ",busbw_GBps,inplace,wrong,kernel\n")
 	again, err := rows.ReadCSV(&b, "f")
 	require.NoError(t, err)
 	assert.Equal(t, list, again)

@@ -47,8 +47,10 @@ func New(t Task, c *topo.Cluster, g search.Graphs) (Schedule, error) {
 			return nil, fmt.Errorf("%v spans one machine, not %d: want %v", t.Algorithm, c.Nodes, model.Hierarchical)
 		case t.Algorithm == model.OneShot:
 			return NewOneShot(t), nil
-		default:
+		case t.Collective == model.AllReduce:
 			return NewTwoShot(t), nil
+		default:
+			return NewTwoShotCast(t), nil
 		}
 	case model.CollNet, model.CollNetChain:
 		switch {

@@ -34,6 +34,7 @@
 //	[PAT]           AllGather and ReduceScatter on a tree for each rank
 //	[OneShot]       every rank to every other; everything
 //	[TwoShot]       AllReduce by a share for each rank
+//	[TwoShotCast]   Broadcast and Reduce by a share for each but the root
 //	[Hierarchical]  AllReduce by shares in the nodes, and rings on the rails
 //	[P2P]           AllToAll, SendRecv and Exchange in rounds
 //

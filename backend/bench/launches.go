@@ -1,0 +1,75 @@
+package bench
+
+import (
+	"slices"
+
+	"tutti/backend/cuda"
+	"tutti/model"
+	"tutti/model/schedule"
+	"tutti/model/units"
+)
+
+// collectiveLaunches returns the launches that are worth trying for a collective
+// other than AllReduce, by what a rank sends another. Those that do not carry it
+// out, or do not fit, are for the caller to leave out.
+func collectiveLaunches(t schedule.Task) (list []cuda.Launch) {
+	share := units.Bytes(t.Count) * t.Datatype.Size()
+	add := func(a cuda.Algorithm, threads, rounds int, blocks ...int) {
+		for _, b := range blocks {
+			if l := (cuda.Launch{Algorithm: a, Blocks: b, Threads: threads, Rounds: rounds}); !slices.Contains(list, l) {
+				list = append(list, l)
+			}
+		}
+	}
+	if share <= 64*units.KiB {
+		for _, perBlock := range []units.Bytes{512, units.KiB, 4 * units.KiB} {
+			add(cuda.OneShotLL, 512, 1, int(min(64, (share+perBlock-1)/perBlock)))
+		}
+	}
+	if share >= 4*units.KiB && share <= 8*units.MiB {
+		for _, perBlock := range []units.Bytes{2 * units.KiB, 8 * units.KiB, 32 * units.KiB} {
+			add(cuda.OneShotLL128, 512, 1, int(min(128, (share+perBlock-1)/perBlock)))
+		}
+	}
+	if t.Collective.Rooted() && t.Bytes() >= 64*units.KiB && t.Bytes() <= 32*units.MiB {
+		add(cuda.TwoShotLL128, 512, 1, 16, 32, 64, 128)
+	}
+	if t.Bytes() < 256*units.KiB {
+		return list
+	}
+	for _, a := range []cuda.Algorithm{cuda.OneShotPush, cuda.TwoShotPush} {
+		switch {
+		case t.Bytes() <= 4*units.MiB:
+			add(a, 512, 1, 16, 32, 64, 128)
+			add(a, 512, 4, 32, 64)
+		case t.Bytes() <= 32*units.MiB:
+			add(a, 512, 1, 64, 132)
+			add(a, 512, 4, 64, 132)
+			add(a, 1024, 4, 64)
+			add(a, 256, 4, 264)
+			add(a, 256, 16, 264)
+		default:
+			add(a, 512, 4, 132)
+			add(a, 512, 16, 64, 132, 264)
+			add(a, 512, 64, 132, 264)
+			add(a, 256, 16, 264, 512)
+		}
+	}
+	if t.Collective == model.Reduce && t.Bytes() >= 4*units.MiB {
+		for _, window := range []units.Bytes{units.MiB, 2 * units.MiB, 4 * units.MiB, 8 * units.MiB} {
+			if rounds := int(t.Bytes() / window); rounds > 1 {
+				add(cuda.RingPush, 512, rounds, 132, 264)
+				add(cuda.RingPush, 256, rounds, 264, 512)
+			}
+		}
+	}
+	if t.Bytes() >= 16*units.MiB {
+		for _, pieces := range []int{1, 4, 8} {
+			add(cuda.OneShotCopy, 512, pieces, 132)
+			if !t.Collective.Reduces() {
+				break
+			}
+		}
+	}
+	return list
+}

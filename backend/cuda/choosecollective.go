@@ -1,0 +1,85 @@
+package cuda
+
+import "tutti/model"
+
+// ChooseFor returns the launch that was quickest for a collective of the given
+// bytes, the larger of a rank's two buffers, in sweeps on 2 and 4 H200s
+// (experiments/collectives).
+func ChooseFor(c model.Collective, ranks int, bytes int64) Launch {
+	if c == model.AllReduce {
+		return Choose(ranks, bytes)
+	}
+	const kib, mib = 1 << 10, 1 << 20
+	share, sent := bytes, bytes // to one rank, and to all
+	switch c {
+	case model.AllGather, model.ReduceScatter, model.AllToAll:
+		share = bytes / int64(ranks)
+		sent = share * int64(ranks-1)
+	case model.Broadcast, model.Reduce:
+		sent = bytes * int64(ranks-1)
+	}
+	lines := func(a Algorithm, perBlock int64) Launch {
+		return Launch{Algorithm: a, Blocks: int(max(1, min((share+perBlock-1)/perBlock, lineBlocks))), Threads: 512, Rounds: 1}
+	}
+	switch reduces := c.Reduces(); {
+	case share <= 16*kib:
+		return lines(OneShotLL, kib)
+	case c.Rooted() && ranks > 2:
+		return chooseRooted(c, bytes, lines)
+	case sent <= 2*mib, reduces && sent <= 6*mib, c.Rooted() && sent <= 4*mib:
+		return lines(OneShotLL128, 2*kib)
+	case bytes <= 4*mib:
+		return Launch{Algorithm: OneShotPush, Blocks: 32, Threads: 512, Rounds: 1}
+	case bytes <= 8*mib:
+		return Launch{Algorithm: OneShotPush, Blocks: 64, Threads: 512, Rounds: 1}
+	case bytes <= 32*mib:
+		return Launch{Algorithm: OneShotPush, Blocks: 132, Threads: 512, Rounds: 1}
+	case bytes <= 64*mib:
+		return Launch{Algorithm: OneShotPush, Blocks: 132, Threads: 512, Rounds: 4}
+	case !reduces:
+		return Launch{Algorithm: OneShotCopy, Blocks: 1, Threads: 32, Rounds: 1}
+	case bytes < 512*mib:
+		return Launch{Algorithm: OneShotPush, Blocks: 132, Threads: 512, Rounds: 16}
+	case c == model.ReduceScatter && ranks > 2 && share%packBytes == 0:
+		return Launch{Algorithm: OneShotCopy, Blocks: 132, Threads: 512, Rounds: 4}
+	default:
+		return Launch{Algorithm: OneShotPush, Blocks: 132, Threads: 512, Rounds: 64}
+	}
+}
+
+// chooseRooted is ChooseFor of Broadcast and Reduce on more than two ranks: from one
+// rank to all or from all to one, two hops are soon better than one. Of the large, all
+// blocks are within a window of a few MiB.
+func chooseRooted(c model.Collective, bytes int64, lines func(Algorithm, int64) Launch) Launch {
+	const kib, mib = 1 << 10, 1 << 20
+	once := int64(128 * kib)
+	if c == model.Reduce {
+		once = 512 * kib
+	}
+	switch {
+	case bytes <= once:
+		return lines(OneShotLL128, 2*kib)
+	case bytes <= 16*mib:
+		return lines(TwoShotLL128, 8*kib)
+	case c == model.Reduce:
+		return Launch{Algorithm: RingPush, Blocks: 132, Threads: 512, Rounds: int(bytes / (4 * mib))}
+	case bytes <= 32*mib:
+		return Launch{Algorithm: TwoShotPush, Blocks: 132, Threads: 512, Rounds: 4}
+	case bytes <= 128*mib:
+		return Launch{Algorithm: TwoShotPush, Blocks: 132, Threads: 512, Rounds: 16}
+	case bytes <= 512*mib:
+		return Launch{Algorithm: TwoShotPush, Blocks: 132, Threads: 512, Rounds: 64}
+	default:
+		return Launch{Algorithm: TwoShotPush, Blocks: 264, Threads: 512, Rounds: 64}
+	}
+}
+
+// usualCollective are good launches of other collectives than AllReduce where the
+// size is not known.
+var usualCollective = []Launch{
+	{Algorithm: OneShotLL, Blocks: 64, Threads: 512, Rounds: 1},
+	{Algorithm: OneShotLL128, Blocks: 64, Threads: 512, Rounds: 1},
+	{Algorithm: OneShotPush, Blocks: 132, Threads: 512, Rounds: 4},
+	{Algorithm: TwoShotLL128, Blocks: 128, Threads: 512, Rounds: 1},
+	{Algorithm: TwoShotPush, Blocks: 132, Threads: 512, Rounds: 16},
+}

@@ -19,7 +19,7 @@ func TestCompare(t *testing.T) {
 	out, _, code := tutti("compare", rows, "--by", "model", "--plot", "x.png")
 	assert.Zero(t, code)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	assert.Regexp(t, `^all +model +160 +2\.\d % +\d\.\d % +1\d\.\d %$`, lines[len(lines)-1])
+	assert.Regexp(t, `^all +model +160 +3\.\d % +\d\.\d % +1\d\.\d %$`, lines[len(lines)-1])
 	_, err = os.Stat("x.png")
 	assert.NoError(t, err)
 	out, _, code = tutti("compare", rows, "--by", "model", "--csv")
@@ -42,7 +42,7 @@ func TestRowErrors(t *testing.T) {
 		"compare few.csv":                                                   {2, "few.csv does not say which machine it was measured on: want --machine NAME|FILE.xml"},
 		"compare few.csv --machine h200x4 --by hand":                        {2, "--by hand: want some of model, sim"},
 		"compare few.csv --machine dgx-z80":                                 {1, (topo.UnknownMachineError("dgx-z80")).Error()},
-		"profile fit few.csv --machine h200x4":                              {1, "1 rows over ll for 6 constants: want at least 12"},
+		"profile fit few.csv --machine h200x4":                              {1, "1 rows over ll for 7 constants: want at least 14"},
 		"profile fit few.csv --profile h300":                                {2, "few.csv does not say which machine it was measured on: want --machine NAME|FILE.xml"},
 		"profile fit few.csv --machine h200x4 --keep copy":                  {2, "--keep: unknown constant copy: want one that tutti profile list h200-nvswitch has"},
 		"profile list h300":                                                 {2, `--profile: unknown profile "h300": want one of a100-nvswitch, b200-nvswitch, h100-nvswitch, h200-nvswitch, ndr-rail, v100-nvlink, or a FILE.yaml`},

@@ -127,9 +127,6 @@ func (f *tuneFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if f.as != "nccl" && t.Collective != model.AllReduce {
-		fmt.Fprintf(c.ErrOrStderr(), "tutti: of %v the model knows rings only: they alone are compared\n", t.Collective)
-	}
 	if _, err := text.WriteTo(c.OutOrStdout()); err != nil {
 		return fmt.Errorf("writing the results: %w", err)
 	}

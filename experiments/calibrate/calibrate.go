@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"tutti/experiments/rows"
 	"tutti/model"
 	"tutti/model/profile"
@@ -78,7 +80,7 @@ func (w *Worlds) Of(r rows.Row) (*World, error) {
 func (w *World) Task(r rows.Row) schedule.Task {
 	return schedule.Task{
 		Collective: r.Collective, Algorithm: r.Algorithm, Protocol: r.Protocol, Datatype: r.Datatype, Redop: r.Redop,
-		Count: r.Count(), Channels: w.tuned.Channels(r.Algorithm, r.Protocol, r.Bytes), Ranks: r.Ranks, Nodes: r.Nodes,
+		Count: r.Count(), Channels: w.tuned.Channels(r.Algorithm, r.Protocol, r.Bytes), Ranks: r.Ranks, Nodes: r.Nodes, InPlace: r.InPlace,
 	}
 }
 
@@ -166,6 +168,9 @@ func Constants(list []rows.Row, keep ...string) (names []string) {
 		add("overhead.%v", p)
 		add("turn.%v.%v", a, p)
 		add("copy.%v.%v", a, p)
+		if p != model.Simple {
+			add("miss.%v.%v", a, p)
+		}
 		add("base.%v.%v", a, p)
 		add("ramp.%v.%v", a, p)
 		if r.Ranks > r.Nodes {
@@ -185,38 +190,46 @@ const tooFew = 2
 // those to keep. It fails where there are too few rows, and where a row is none
 // that the model can tell of.
 func Fit(list []rows.Row, start *profile.Profile, worlds *Worlds, keep ...string) (*profile.Profile, error) {
-	p := start
-	for _, protocol := range model.Protocols() {
+	fits := make([]*profile.Profile, len(model.Protocols()))
+	names := make([][]string, len(fits))
+	var group errgroup.Group
+	for i, protocol := range model.Protocols() {
 		part := slices.DeleteFunc(slices.Clone(list), func(r rows.Row) bool { return r.Protocol != protocol })
 		if len(part) == 0 {
 			continue
 		}
-		names := Constants(part, keep...)
-		if len(part) < tooFew*len(names) {
-			return nil, fmt.Errorf("%d rows over %v for %d constants: want at least %d", len(part), protocol, len(names), tooFew*len(names))
+		names[i] = Constants(part, keep...)
+		if len(part) < tooFew*len(names[i]) {
+			return nil, fmt.Errorf("%d rows over %v for %d constants: want at least %d", len(part), protocol, len(names[i]), tooFew*len(names[i]))
 		}
-		all, err := worlds.calls(part, p)
+		all, err := worlds.calls(part, start)
 		if err != nil {
 			return nil, err
 		}
-		if _, err := all.predict(p); err != nil {
+		if _, err := all.predict(start); err != nil {
 			return nil, err
 		}
-		fitted, err := profile.Fit(p, names, func(q *profile.Profile) []float64 {
-			times, err := all.predict(q)
-			if err != nil {
-				panic(err) // it could before
-			}
-			errors := make([]float64, len(part))
-			for i, r := range part {
-				errors[i] = math.Log(float64(times[i]) / float64(r.Time))
-			}
-			return errors
+		group.Go(func() (err error) {
+			fits[i], err = profile.Fit(start, names[i], func(q *profile.Profile) []float64 {
+				times, err := all.predict(q)
+				if err != nil {
+					panic(err) // it could before
+				}
+				errors := make([]float64, len(part))
+				for i, r := range part {
+					errors[i] = math.Log(float64(times[i]) / float64(r.Time))
+				}
+				return errors
+			})
+			return err
 		})
-		if err != nil {
-			return nil, err
-		}
-		p = fitted
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	p := start
+	for i, fitted := range fits {
+		p = p.With(fitted, names[i])
 	}
 	return p, nil
 }

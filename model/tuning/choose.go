@@ -7,18 +7,26 @@ import (
 	"slices"
 
 	"tutti/model"
+	"tutti/model/profile"
 	"tutti/model/schedule"
 	"tutti/model/tuning/nccl"
 	"tutti/model/units"
 )
 
-// Way is an algorithm over a protocol.
+// Way is an algorithm over a protocol, as NCCL's kernels and the interpreter go
+// it or, where it is named, as one of tutti's own kernels does.
 type Way struct {
 	Algorithm model.Algorithm
 	Protocol  model.Protocol
+	Kernel    string
 }
 
-func (w Way) String() string { return fmt.Sprintf("%v/%v", w.Algorithm, w.Protocol) }
+func (w Way) String() string {
+	if w.Kernel != "" {
+		return "tutti/" + w.Kernel
+	}
+	return fmt.Sprintf("%v/%v", w.Algorithm, w.Protocol)
+}
 
 // Choice is a way, on so many channels, and what it is predicted to take.
 type Choice struct {
@@ -27,10 +35,11 @@ type Choice struct {
 	Prediction
 }
 
-// Only returns the model with some algorithms alone to choose from.
+// Only returns the model with some algorithms alone to choose from, and none of
+// tutti's own kernels.
 func (d *Predictor) Only(algorithms []model.Algorithm) *Predictor {
 	c := *d
-	c.algorithms = algorithms
+	c.algorithms, c.kernels = algorithms, false
 	return &c
 }
 
@@ -57,9 +66,10 @@ func (d *Predictor) Choices(t schedule.Task, m *Model) ([]Choice, error) {
 				last = err
 				continue
 			}
-			list = append(list, Choice{Way{a, p}, t.Channels, predicted})
+			list = append(list, Choice{Way{Algorithm: a, Protocol: p}, t.Channels, predicted})
 		}
 	}
+	list = append(list, d.kernelChoices(t)...)
 	if len(list) == 0 {
 		return nil, cmp.Or(last, fmt.Errorf("no way to carry out %v on %d ranks", t.Collective, d.ranks))
 	}
@@ -74,6 +84,29 @@ func (d *Predictor) Choices(t schedule.Task, m *Model) ([]Choice, error) {
 		}
 	})
 	return list, nil
+}
+
+// mostRanks is how many GPUs tutti's own kernels join.
+const mostRanks = 8
+
+// kernelChoices predicts a task by tutti's own kernels, as far as the profile has
+// constants of them. Their blocks stand in the place of channels where they are
+// chosen for a run, and are not told here.
+func (d *Predictor) kernelChoices(t schedule.Task) (list []Choice) {
+	if !d.kernels || d.nodes > 1 || d.ranks > mostRanks {
+		return nil
+	}
+	for i, k := range profile.Kernels {
+		cost := d.profile.Kernel[i]
+		if cost.Rate == 0 || k.Collective != t.Collective {
+			continue
+		}
+		p := Prediction{limit: "what each GPU sends", whole: true}
+		whole, sending := cost.Time(k.Sent(d.ranks, t.Bytes()))
+		p.Time, p.terms = whole, [4]float64{whole - sending, 0, 0, sending}
+		list = append(list, Choice{Way{k.Algorithm, k.Protocol, k.Name}, 0, p})
+	}
+	return list
 }
 
 // Range is a run of sizes that one way wins.

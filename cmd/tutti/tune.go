@@ -78,7 +78,7 @@ what it chooses for each size and the times that it predicts, in microseconds.`,
 	flags.StringVar(&f.settings.Proto, "nccl-proto", "", "as with NCCL_PROTO=LIST, such as LL,Simple or ^LL128")
 	flags.BoolVar(&f.csv, "csv", false, "write CSV instead of the table")
 	flags.BoolVar(&f.json, "json", false, "write JSON instead of the table")
-	flags.StringVar(&f.plot, "plot", noPlot, "figure of all ways with the crossover points: a name ending in .png, .svg or .pdf")
+	flags.StringVar(&f.plot, "plot", noPlot, "figure of the leading ways with the crossover points: a name ending in .png, .svg or .pdf")
 	complete(c, "as", models)
 	complete(c, "export", exports)
 	return c
@@ -150,12 +150,12 @@ func (f *tuneFlags) asNCCL(w io.Writer, cluster *topo.Cluster, graphs search.Gra
 func writeChoices(w io.Writer, m *nccl.Model, sizes []units.Bytes) error {
 	for _, collective := range nccl.Functions() {
 		ranges, err := m.Ranges(nccl.Call{Collective: collective, Datatype: model.Float32}, sizes)
-		if err != nil {
-			return err
-		}
 		words := make([]string, len(ranges))
 		for i, r := range ranges {
 			words[i] = r.String()
+		}
+		if err != nil { // as with --nccl-algo tree, which is for AllReduce alone
+			words = []string{err.Error()}
 		}
 		if _, err := fmt.Fprintf(w, "%13v: %s\n", collective, strings.Join(words, "; ")); err != nil {
 			return err
@@ -213,7 +213,7 @@ func (f *tuneFlags) asTutti(w io.Writer, cluster *topo.Cluster, graphs search.Gr
 	}
 }
 
-// draw makes the figure of all ways, with the sizes from which on others win.
+// draw makes the figure of the leading ways, with the sizes from which on others win.
 func (f *tuneFlags) draw(study *winners.Study, list []winners.Winner, sizes []units.Bytes) error {
 	all, err := study.Rows(sizes)
 	if err != nil {

@@ -113,15 +113,29 @@ func (s *Study) Choices(size units.Bytes) ([]tuning.Choice, error) {
 	return s.model.Choices(t, s.channels)
 }
 
-// Rows returns a row for every way at every size.
+// leading is how many ways a figure shows at each size.
+const leading = 3
+
+// Rows returns a row at every size for each way that is among the fastest three
+// at one of them.
 func (s *Study) Rows(sizes []units.Bytes) ([]rows.Row, error) {
-	var list []rows.Row
-	for _, size := range sizes {
-		choices, err := s.Choices(size)
-		if err != nil {
+	all := make([][]tuning.Choice, len(sizes))
+	shown := map[tuning.Way]bool{}
+	for i, size := range sizes {
+		var err error
+		if all[i], err = s.Choices(size); err != nil {
 			return nil, err
 		}
-		for _, c := range choices {
+		for _, c := range all[i][:min(leading, len(all[i]))] {
+			shown[c.Way] = true
+		}
+	}
+	var list []rows.Row
+	for i, size := range sizes {
+		for _, c := range all[i] {
+			if !shown[c.Way] {
+				continue
+			}
 			source := "model"
 			if c.Kernel != "" {
 				source = c.Way.String()

@@ -111,8 +111,13 @@ func (w *Worlds) calls(list []rows.Row, p *profile.Profile) (calls, error) {
 // number, for one that the model cannot tell of.
 func (c calls) predict(p *profile.Profile) ([]units.Time, error) {
 	times := make([]units.Time, len(c))
+	of := map[*World]*tuning.Predictor{}
 	for i := range c {
-		predicted, err := c[i].world.predictor(p).Predict(c[i].task)
+		w := c[i].world
+		if of[w] == nil {
+			of[w] = w.predictor(p)
+		}
+		predicted, err := of[w].Predict(c[i].task)
 		if err != nil {
 			return nil, fmt.Errorf("row %d: %w", i+1, err)
 		}
@@ -190,37 +195,31 @@ const tooFew = 2
 // those to keep. It fails where there are too few rows, and where a row is none
 // that the model can tell of.
 func Fit(list []rows.Row, start *profile.Profile, worlds *Worlds, keep ...string) (*profile.Profile, error) {
-	fits := make([]*profile.Profile, len(model.Protocols()))
-	names := make([][]string, len(fits))
-	var group errgroup.Group
-	for i, protocol := range model.Protocols() {
-		part := slices.DeleteFunc(slices.Clone(list), func(r rows.Row) bool { return r.Protocol != protocol })
-		if len(part) == 0 {
+	var parts []part
+	for _, protocol := range model.Protocols() {
+		of := part{rows: slices.DeleteFunc(slices.Clone(list), func(r rows.Row) bool { return r.Protocol != protocol })}
+		if len(of.rows) == 0 {
 			continue
 		}
-		names[i] = Constants(part, keep...)
-		if len(part) < tooFew*len(names[i]) {
-			return nil, fmt.Errorf("%d rows over %v for %d constants: want at least %d", len(part), protocol, len(names[i]), tooFew*len(names[i]))
+		of.names = Constants(of.rows, keep...)
+		if len(of.rows) < tooFew*len(of.names) {
+			return nil, fmt.Errorf("%d rows over %v for %d constants: want at least %d", len(of.rows), protocol, len(of.names), tooFew*len(of.names))
 		}
-		all, err := worlds.calls(part, start)
-		if err != nil {
+		var err error
+		if of.calls, err = worlds.calls(of.rows, start); err != nil {
 			return nil, err
 		}
-		if _, err := all.predict(start); err != nil {
+		if _, err := of.calls.predict(start); err != nil {
 			return nil, err
 		}
+		parts = append(parts, of)
+	}
+	// No part has constants of another, so that they are fitted at a time.
+	fits := make([]*profile.Profile, len(parts))
+	var group errgroup.Group
+	for i := range parts {
 		group.Go(func() (err error) {
-			fits[i], err = profile.Fit(start, names[i], func(q *profile.Profile) []float64 {
-				times, err := all.predict(q)
-				if err != nil {
-					panic(err) // it could before
-				}
-				errors := make([]float64, len(part))
-				for i, r := range part {
-					errors[i] = math.Log(float64(times[i]) / float64(r.Time))
-				}
-				return errors
-			})
+			fits[i], err = profile.Fit(start, parts[i].names, parts[i].errors)
 			return err
 		})
 	}
@@ -229,9 +228,29 @@ func Fit(list []rows.Row, start *profile.Profile, worlds *Worlds, keep ...string
 	}
 	p := start
 	for i, fitted := range fits {
-		p = p.With(fitted, names[i])
+		p = p.With(fitted, parts[i].names)
 	}
 	return p, nil
+}
+
+// part is the rows of one protocol and the constants that they tell of.
+type part struct {
+	rows  []rows.Row
+	names []string
+	calls calls
+}
+
+// errors returns the logarithm of predicted over measured time for each row.
+func (f *part) errors(p *profile.Profile) []float64 {
+	times, err := f.calls.predict(p)
+	if err != nil {
+		panic(err) // it could before
+	}
+	errors := make([]float64, len(times))
+	for i, r := range f.rows {
+		errors[i] = math.Log(float64(times[i]) / float64(r.Time))
+	}
+	return errors
 }
 
 // Summary is how far predictions are off.

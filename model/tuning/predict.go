@@ -119,7 +119,6 @@ func (d *Predictor) Predict(t schedule.Task) (Prediction, error) {
 }
 
 func (d *Predictor) predict(t schedule.Task) (p Prediction, err error) {
-	unknown := fmt.Errorf("no model of %v by %v yet", t.Collective, t.Algorithm)
 	switch t.Algorithm {
 	case model.Ring, model.RailRing:
 		on := d
@@ -168,7 +167,7 @@ func (d *Predictor) predict(t schedule.Task) (p Prediction, err error) {
 		}
 	}
 	if t.Collective != model.AllReduce {
-		return p, unknown
+		return p, errUnknown(t)
 	}
 	switch t.Algorithm {
 	case model.Tree:
@@ -194,7 +193,11 @@ func (d *Predictor) predict(t schedule.Task) (p Prediction, err error) {
 		}
 		return d.predictNVLS(t), nil
 	}
-	return p, unknown
+	return p, errUnknown(t)
+}
+
+func errUnknown(t schedule.Task) error {
+	return fmt.Errorf("no model of %v by %v yet", t.Collective, t.Algorithm)
 }
 
 func errNodes(a model.Algorithm, nodes int) error {

@@ -136,6 +136,10 @@ func (d *Predictor) predict(t schedule.Task) (p Prediction, err error) {
 		case model.Broadcast, model.Reduce:
 			return on.predictRingCast(t), nil
 		}
+	case model.Tree:
+		if t.Collective.Rooted() {
+			return d.predictTreeCast(t), nil
+		}
 	case model.P2P:
 		switch t.Collective {
 		case model.AllToAll, model.SendRecv, model.Exchange:

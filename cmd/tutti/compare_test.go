@@ -33,10 +33,12 @@ func TestRowErrors(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile("empty.csv", []byte("source,machine,collective,algorithm,protocol,nodes,ranks,channels,datatype,redop,bytes,time_us,algbw_GBps,busbw_GBps\n"), 0o600))
 	require.NoError(t, os.WriteFile("few.csv", []byte("collective,series,gpus,bytes,time_us_median,time_us_min,time_us_max,algbw_GBps,busbw_GBps\nallreduce,Ring-LL,4,8,10,10,10,0,0\n"), 0o600))
+	require.NoError(t, os.WriteFile("huge.csv", []byte("source,machine,collective,algorithm,protocol,nodes,ranks,channels,datatype,redop,bytes,time_us,algbw_GBps,busbw_GBps\nnccl,h200x4,allreduce,ring,ll,1,4,24,float,sum,4611686018427387904,10,0,0\n"), 0o600))
 	for args, want := range map[string]struct {
 		code int
 		text string
 	}{
+		"compare huge.csv":                                                  {1, "4194304 TiB: want at most 1 TiB, more than a GPU's memory"},
 		"compare empty.csv":                                                 {1, "empty.csv: no rows below the header"},
 		"compare nowhere.csv":                                               {1, "open nowhere.csv: no such file or directory"},
 		"compare few.csv":                                                   {2, "few.csv does not say which machine it was measured on: want --machine NAME|FILE.xml"},

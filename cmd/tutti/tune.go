@@ -175,6 +175,9 @@ func (f *tuneFlags) asTutti(w io.Writer, cluster *topo.Cluster, graphs search.Gr
 		return usage(err)
 	}
 	if f.export != "" {
+		if !slices.Contains(nccl.Functions(), t.Collective) {
+			return usage(fmt.Errorf("--export %s: NCCL has one way to carry out %v: there is nothing to tell it", f.export, t.Collective))
+		}
 		study.OnlyNCCL()
 	}
 	if f.explain {

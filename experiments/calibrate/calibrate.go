@@ -50,9 +50,15 @@ type key struct {
 	nodes, ranks int
 }
 
+// most is the largest call that is taken for one.
+const most = units.TiB
+
 // Of returns the world of a row. It fails for a machine that is not known or too
 // small.
 func (w *Worlds) Of(r rows.Row) (*World, error) {
+	if r.Bytes > most {
+		return nil, fmt.Errorf("%v: want at most %v, more than a GPU's memory", r.Bytes, most)
+	}
 	k := key{cmp.Or(w.Machine, r.Machine), r.Nodes, r.Ranks}
 	if world, ok := w.open[k]; ok {
 		return world, nil

@@ -177,7 +177,10 @@ func (w Winner) fields() []string {
 	}
 	chosen, loss := "", ""
 	if !math.IsNaN(w.Loss) {
-		chosen, loss = w.NCCL.String(), fmt.Sprintf("%.4f", w.Loss)
+		chosen = w.NCCL.String()
+		if !math.IsInf(w.Loss, 1) { // else the model does not know it
+			loss = fmt.Sprintf("%.4f", w.Loss)
+		}
 	}
 	channels := strconv.Itoa(w.Best.Channels)
 	if w.Best.Kernel != "" {

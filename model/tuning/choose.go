@@ -89,11 +89,14 @@ func (d *Predictor) Choices(t schedule.Task, m *Model) ([]Choice, error) {
 // mostRanks is how many GPUs tutti's own kernels join.
 const mostRanks = 8
 
+// kernelTypes are those that tutti's own kernels are built for.
+var kernelTypes = []model.Datatype{model.Float32, model.Float64, model.Float16, model.BFloat16, model.Int32, model.Int64}
+
 // kernelChoices predicts a task by tutti's own kernels, as far as the profile has
 // constants of them. Their blocks stand in the place of channels where they are
 // chosen for a run, and are not told here.
 func (d *Predictor) kernelChoices(t schedule.Task) (list []Choice) {
-	if !d.kernels || d.nodes > 1 || d.ranks > mostRanks {
+	if !d.kernels || d.nodes > 1 || d.ranks > mostRanks || !slices.Contains(kernelTypes, t.Datatype) {
 		return nil
 	}
 	for i, k := range profile.Kernels {

@@ -62,7 +62,7 @@ type Predictor struct {
 
 // NewPredictor measures the ways that the graphs of a cluster take.
 func NewPredictor(c *topo.Cluster, g search.Graphs, p *profile.Profile) *Predictor {
-	d := &Predictor{ranks: c.Ranks(), nodes: c.Nodes, perNode: c.RanksPerNode(), profile: p, algorithms: model.Algorithms(), kernels: onSwitch(c)}
+	d := &Predictor{ranks: c.Ranks(), nodes: c.Nodes, perNode: c.RanksPerNode(), profile: p, algorithms: model.Algorithms(), kernels: c.Machine.NVS >= 0}
 	if d.ranks == 1 {
 		return d
 	}
@@ -82,9 +82,6 @@ func NewPredictor(c *topo.Cluster, g search.Graphs, p *profile.Profile) *Predict
 	}
 	return d
 }
-
-// onSwitch tells whether the GPUs of a machine are joined by NVSwitches.
-func onSwitch(c *topo.Cluster) bool { return len(c.ToSwitch(0)) > 0 }
 
 // With returns the model with the constants of another profile for kernels and
 // handovers; links keep theirs. It takes no time, so that a fit can try many.

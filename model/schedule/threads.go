@@ -5,9 +5,10 @@ import (
 	"tutti/model/units"
 )
 
-// Threads that move data in a block of NCCL 2.28.3, at the most (src/include/device.h:
-// NCCL_LL128_MAX_NTHREADS, NCCL_SIMPLE_MAX_NTHREADS; src/enqueue.cc has trees at 640), and
-// how much of a call it takes for one more of a ring's (src/graph/tuning.cc: NCCL_LL_THREAD_THRESHOLD,
+// Threads that move data in a block of NCCL 2.28.3 at the most
+// (src/include/device.h: NCCL_SIMPLE_MAX_NTHREADS, NCCL_LL_MAX_NTHREADS,
+// NCCL_LL128_MAX_NTHREADS; src/enqueue.cc for trees), and how many bytes of a
+// call each must have in a ring (src/graph/tuning.cc: NCCL_LL_THREAD_THRESHOLD,
 // NCCL_LL128_THREAD_THRESHOLD, NCCL_SIMPLE_THREAD_THRESHOLD).
 const (
 	mostThreads     = 512
@@ -47,18 +48,14 @@ func (t Task) Block() Block {
 func (b Block) Working() float64 { return float64(b.working) / float64(b.most) }
 
 // AtOnce returns how many bytes a worker with a share of the threads moves at
-// once: it takes as long for a part of them. Over LL a thread has 8 bytes, over
-// LL128 a warp 1920 (src/device/prims_ll.h, prims_ll128.h). Over Simple there is
-// no such grain.
+// once, where it takes as long for a part of them: over LL 8 for each thread
+// (src/device/prims_ll.h). Over LL128 a thread has eight loads under way, and
+// over Simple more, so that what counts is the bytes.
 func (b Block) AtOnce(share float64) units.Bytes {
-	switch b.protocol {
-	case model.LL:
-		return units.Bytes(8 * share * float64(b.working))
-	case model.LL128:
-		return 1
-	default:
+	if b.protocol != model.LL {
 		return 1
 	}
+	return units.Bytes(8 * share * float64(b.working))
 }
 
 // Footprint returns how much memory of each GPU a call touches: the slots of the

@@ -41,9 +41,8 @@ func (k *kernel) hop(s schedule.Shape, slice, tail units.Bytes, w way, buffers f
 
 // predictRing follows a chunk for 2(n-1) hops, or n-1 where it is gathered or
 // reduced alone, of which every k-th is between nodes of k ranks, and the last
-// receive; loops come one after the other. All
-// ranks are at it in lockstep, so that no step is faster than the busiest
-// worker.
+// receive; loops come one after the other. All ranks are at it in lockstep, so
+// that no step is faster than the busiest worker.
 func (d *Predictor) predictRing(t schedule.Task) Prediction {
 	s := schedule.RingShape(t)
 	k := d.kernel(t, s.Channels)

@@ -117,7 +117,7 @@ func (f *tuneFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	graphs := search.Find(cluster, search.Options{NoNVLS: !f.nvls, CollNet: f.settings.CollNet})
+	graphs := search.Find(cluster, search.Options{NoNVLS: !f.nvls, CollNet: f.settings.CollNet, SHARP: f.settings.CollNet && f.as == models[0]})
 	var text bytes.Buffer
 	if f.as == "nccl" {
 		err = f.asNCCL(&text, cluster, graphs, sizes)

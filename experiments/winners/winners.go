@@ -45,7 +45,11 @@ func New(c *topo.Cluster, g search.Graphs, p *profile.Profile, t schedule.Task, 
 		return nil, err
 	}
 	t.Ranks, t.Nodes = c.Ranks(), c.Nodes
-	return &Study{c, t, tuning.NewPredictor(c, g, p), tuning.New(c, g), comm, m}, nil
+	channels := tuning.New(c, g)
+	if s.CollNet {
+		channels = tuning.NewCollNet(c, g)
+	}
+	return &Study{c, t, tuning.NewPredictor(c, g, p), channels, comm, m}, nil
 }
 
 // Winner is a range of sizes and what wins it.

@@ -88,6 +88,13 @@ func HierarchicalShape(t Task) Shape {
 	return shape(t, part.loop(int64(t.Ranks), inGrains(t, step(t.Protocol)), elements(t, 16)), channels)
 }
 
+// CollNetShape returns the shape of a task on heads whose shares the network adds
+// up: each loop is a chunk for each head.
+func CollNetShape(t Task, heads int) Shape {
+	part, channels := firstPart(t)
+	return shape(t, part.loop(int64(heads), inGrains(t, step(t.Protocol)), elements(t, 16)), channels)
+}
+
 // BlocksShape returns the shape of a task by NVLS that gathers or reduces blocks:
 // each loop is a chunk of every rank's.
 func BlocksShape(t Task) Shape {

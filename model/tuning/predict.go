@@ -58,6 +58,7 @@ type Predictor struct {
 	pairs                 way  // from a rank to each other of its node
 	railError             error
 	nvls                  nvlsWays
+	collNet               collNetWays
 }
 
 // NewPredictor measures the ways that the graphs of a cluster take.
@@ -76,6 +77,7 @@ func NewPredictor(c *topo.Cluster, g search.Graphs, p *profile.Profile) *Predict
 	}
 	d.rounds = d.roundWays(c)
 	d.tree = d.treeWays(c, search.NewTrees(c, g.Tree))
+	d.collNet = d.collNetWays(c, g)
 	d.nvls.err = g.NVLSError
 	if g.NVLSError == nil && len(g.NVLS.Channels) > 0 {
 		d.nvls = d.nvlsWays(c, search.NewHeads(c, g.NVLS))
@@ -185,6 +187,15 @@ func (d *Predictor) predict(t schedule.Task) (p Prediction, err error) {
 			return p, errNodes(t.Algorithm, d.nodes)
 		}
 		return d.predictHierarchical(t), nil
+	case model.CollNet, model.CollNetChain:
+		switch {
+		case d.collNet.heads == 0:
+			return p, fmt.Errorf("%v needs several nodes, and a network that reduces", t.Algorithm)
+		case t.Algorithm == model.CollNet:
+			return d.predictCollNet(t), nil
+		default:
+			return d.predictCollNetChain(t), nil
+		}
 	case model.NVLS, model.NVLSTree:
 		switch {
 		case d.nvls.err != nil:

@@ -2,6 +2,7 @@ package tuning_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -27,9 +28,14 @@ type world struct {
 func newWorld(t require.TestingT, machine string, nodes, gpus int) world {
 	m, err := topo.Open(machine)
 	require.NoError(t, err)
-	c, err := topo.NewCluster(m, nodes, gpus, topo.RailOptimised)
+	fabric := topo.RailOptimised
+	fabric.Levels = slices.Clone(fabric.Levels)
+	for i := range fabric.Levels {
+		fabric.Levels[i].Reduces = true
+	}
+	c, err := topo.NewCluster(m, nodes, gpus, fabric)
 	require.NoError(t, err)
-	g, p := search.All(c), profile.ForGPU(m.SM())
+	g, p := search.Find(c, search.Options{CollNet: true, SHARP: true}), profile.ForGPU(m.SM())
 	return world{c, g, p, tuning.New(c, g), tuning.NewPredictor(c, g, p)}
 }
 

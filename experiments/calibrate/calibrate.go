@@ -84,10 +84,11 @@ func (w *Worlds) Of(r rows.Row) (*World, error) {
 
 // Task returns the call that a row measured, on as many channels as NCCL takes.
 func (w *World) Task(r rows.Row) schedule.Task {
-	return schedule.Task{
+	t := schedule.Task{
 		Collective: r.Collective, Algorithm: r.Algorithm, Protocol: r.Protocol, Datatype: r.Datatype, Redop: r.Redop,
-		Count: r.Count(), Channels: w.tuned.Channels(r.Algorithm, r.Protocol, r.Bytes), Ranks: r.Ranks, Nodes: r.Nodes, InPlace: r.InPlace,
+		Channels: w.tuned.On(r.Collective).Channels(r.Algorithm, r.Protocol, r.Bytes), Ranks: r.Ranks, Nodes: r.Nodes, InPlace: r.InPlace,
 	}
+	return t.Sized(r.Bytes)
 }
 
 // calls are what rows measured, each in its world.

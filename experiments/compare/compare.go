@@ -129,7 +129,7 @@ func (s Series) Name() string {
 func (c *Comparison) Series() (list []Series) {
 	for _, l := range c.Lines {
 		like := l.Row
-		like.Bytes, like.Time, like.Channels = 0, 0, 0
+		like.Source, like.Bytes, like.Time, like.Channels, like.InPlace = "", 0, 0, 0, false
 		i := slices.IndexFunc(list, func(s Series) bool { return s.Like == like })
 		if i < 0 {
 			i = len(list)

@@ -78,7 +78,7 @@ func (s *Study) OnlyNCCL() {
 
 // Find returns the winners from one size to another.
 func (s *Study) Find(from, to units.Bytes) ([]Winner, error) {
-	ranges, err := s.model.Ranges(s.Task, s.channels, from, to)
+	ranges, err := s.model.Ranges(s.Task, s.channels.On(s.Task.Collective), from, to)
 	if err != nil {
 		return nil, err
 	}
@@ -112,9 +112,7 @@ func (s *Study) Find(from, to units.Bytes) ([]Winner, error) {
 
 // Choices returns what every way takes at a size, the fastest first.
 func (s *Study) Choices(size units.Bytes) ([]tuning.Choice, error) {
-	t := s.Task
-	t.Count = int64(size / t.Datatype.Size())
-	return s.model.Choices(t, s.channels)
+	return s.model.Choices(s.Task.Sized(size), s.channels.On(s.Task.Collective))
 }
 
 // leading is how many ways a figure shows at each size.

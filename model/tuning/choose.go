@@ -55,8 +55,12 @@ func (d *Predictor) Choices(t schedule.Task, m *Model) ([]Choice, error) {
 	var last error
 	for _, a := range d.algorithms {
 		_, known := nccl.Of(a)
+		rules := m
+		if a == model.Tree && t.Collective.Rooted() { // which NCCL does not have
+			rules = m.On(model.AllReduce)
+		}
 		for _, p := range a.Protocols() {
-			if known && m.Cost(a, p) == (Cost{}) {
+			if known && rules.Cost(a, p) == (Cost{}) {
 				continue
 			}
 			t.Algorithm, t.Protocol = a, p
@@ -124,7 +128,11 @@ type Range struct {
 // way begins to win. Between the powers of two that it tries it takes the order
 // of the two ways to change once.
 func (d *Predictor) Ranges(t schedule.Task, m *Model, from, to units.Bytes) ([]Range, error) {
-	size := t.Datatype.Size()
+	bytes := func(count int64) units.Bytes {
+		t.Count = count
+		return t.Bytes()
+	}
+	each := bytes(1)
 	best := func(n int64) (Choice, error) {
 		t.Count = n
 		all, err := d.Choices(t, m)
@@ -133,12 +141,12 @@ func (d *Predictor) Ranges(t schedule.Task, m *Model, from, to units.Bytes) ([]R
 		}
 		return all[0], nil
 	}
-	n, end := int64(max(1, from/size)), int64(to/size)
+	n, end := int64(max(1, from/each)), int64(max(1, to/each))
 	now, err := best(n)
 	if err != nil {
 		return nil, err
 	}
-	list := []Range{{now, units.Bytes(n) * size, units.Bytes(n) * size}}
+	list := []Range{{now, bytes(n), bytes(n)}}
 	for n < end {
 		next := min(end, 2*n)
 		for lo := n; lo < next; {
@@ -148,7 +156,7 @@ func (d *Predictor) Ranges(t schedule.Task, m *Model, from, to units.Bytes) ([]R
 			}
 			last := &list[len(list)-1]
 			if at.Way == last.Best.Way {
-				last.To, lo = units.Bytes(next)*size, next
+				last.To, lo = bytes(next), next
 				continue
 			}
 			// The last size of the way before, and the first of the one after.
@@ -165,12 +173,12 @@ func (d *Predictor) Ranges(t schedule.Task, m *Model, from, to units.Bytes) ([]R
 					hi = middle
 				}
 			}
-			last.To = units.Bytes(lo) * size
+			last.To = bytes(lo)
 			c, err := best(hi)
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, Range{c, units.Bytes(hi) * size, units.Bytes(hi) * size})
+			list = append(list, Range{c, bytes(hi), bytes(hi)})
 			lo = hi
 		}
 		n = next

@@ -2,6 +2,7 @@ package calibrate_test
 
 import (
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -78,6 +79,20 @@ func TestHeldOut(t *testing.T) {
 			assert.LessOrEqual(t, s.Max, c.worst[by])
 		}
 	}
+}
+
+// AllGather and ReduceScatter are predicted by the constants of AllReduce: no row
+// of theirs was fitted.
+func TestOtherCollectives(t *testing.T) {
+	list := slices.DeleteFunc(read(t, "../ranks/collectives.csv"), func(r rows.Row) bool {
+		return r.Collective != model.AllGather && r.Collective != model.ReduceScatter
+	})
+	require.Len(t, list, 42)
+	predicted, err := (&calibrate.Worlds{}).Predict(list, profile.ForGPU(90))
+	require.NoError(t, err)
+	s := calibrate.Summarise(calibrate.Errors(list, predicted))
+	assert.LessOrEqual(t, s.Median, .05)
+	assert.LessOrEqual(t, s.Max, .18)
 }
 
 // The shipped constants are what the fit finds in all rows, to the digit; no row

@@ -120,9 +120,14 @@ type Series struct {
 	Lines []Line
 }
 
-// Name says which series it is: "ring over ll128 on 4 ranks".
+// Name says which series it is: "ring over ll128 on 4 ranks", of AllReduce unless
+// it says "allgather by ring".
 func (s Series) Name() string {
-	return fmt.Sprintf("%v over %v on %d ranks", s.Like.Algorithm, s.Like.Protocol, s.Like.Ranks)
+	name := fmt.Sprintf("%v over %v on %d ranks", s.Like.Algorithm, s.Like.Protocol, s.Like.Ranks)
+	if s.Like.Collective != model.AllReduce {
+		name = fmt.Sprintf("%v by %s", s.Like.Collective, name)
+	}
+	return name
 }
 
 // Series groups the lines, each group by rising size.

@@ -13,6 +13,7 @@ type call struct {
 	base           units.Time
 	overhead, turn units.Time
 	ramp           units.Pace // of an item's first bytes, beside copying
+	input, slots   units.Time // thousandths of buffers for which they count more, as they are not in the cache
 }
 
 // callsOf returns the calls that a schedule is made of: one, but for several that
@@ -28,6 +29,8 @@ func callsOf(s schedule.Schedule, p *profile.Profile) (calls []call) {
 			task: t, worker: part.workers, base: p.Base[t.Algorithm][t.Protocol],
 			overhead: p.Overhead[t.Protocol], turn: p.Turn[t.Algorithm][t.Protocol],
 		}
+		slots, all := t.Footprint()
+		c.input, c.slots = units.Time(1000*p.Misses(t.Algorithm, t.Protocol, all)), units.Time(1000*p.Misses(t.Algorithm, t.Protocol, slots))
 		if ramp := p.Ramp[t.Algorithm][t.Protocol]; ramp > 0 {
 			c.ramp = profile.RampBytes.Over(ramp).Pace()
 		}

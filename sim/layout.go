@@ -57,8 +57,9 @@ type simulation struct {
 	order     *order  // or nil: all workers begin at once
 	ranks     []int32 // of workers
 	fold      *fold
-	paces     []units.Pace // of the workers' copying
-	places    []int32      // by worker: which of the lists of ports that have become one, from 1, or 0
+	paces     []units.Pace  // of the workers' copying
+	atOnce    []units.Bytes // what they copy at once
+	places    []int32       // by worker: which of the lists of ports that have become one, from 1, or 0
 	portLists [][]int32
 	lists     map[string]int32
 	forms     map[form]int32
@@ -178,6 +179,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 	x.multimem = p.Multimem
 	x.places, x.lists = make([]int32, len(x.workers)), map[string]int32{}
 	x.paces = make([]units.Pace, len(x.workers))
+	x.atOnce = make([]units.Bytes, len(x.workers))
 	x.ranks = make([]int32, len(x.workers))
 	channels := make([]int32, len(x.workers))
 	for i := range x.workers {
@@ -189,11 +191,13 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 			continue
 		}
 		task := x.calls[x.callOf(int32(i))].task
-		rate := p.Copy[task.Algorithm][task.Protocol]
-		if described.Role == schedule.RoleScatter || described.Role == schedule.RoleGather {
+		rate := p.Copy[task.Algorithm][task.Protocol] * units.Rate(task.Block().Working())
+		beside := described.Role == schedule.RoleScatter || described.Role == schedule.RoleGather
+		if beside && (task.Algorithm == model.NVLS || task.Algorithm == model.NVLSTree) { // within a GPU
 			rate = p.LocalCopy
 		}
 		x.paces[i] = (rate * units.Rate(described.Share)).Pace()
+		x.atOnce[i] = task.Block().AtOnce(described.Share)
 		w.ports = int32(len(x.ports))
 		in := x.addPorts(number, described.In, int(w.ports))
 		w.inbound = int32(len(described.In))

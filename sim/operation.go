@@ -16,6 +16,8 @@ type operation struct {
 	// turn passes since the end of the step before, and overhead since the items
 	// and slots are there; copy is what the worker's threads take.
 	turn, overhead, copy units.Time
+	// beside is a part of copy in which nothing is copied.
+	beside units.Time
 	// passes says that there is no data of a protocol that neither waits for
 	// flags nor writes them where there is none (LL, LL128).
 	passes bool
@@ -42,6 +44,7 @@ type run struct {
 type form struct {
 	step    schedule.Step
 	pace    units.Pace
+	atOnce  units.Bytes
 	inbound int32 // ports
 	ports   int32 // the list of those that have become one
 	call    int32
@@ -81,7 +84,7 @@ const maxPeriod = 8
 func (x *simulation) operation(id int32, s schedule.Step) int32 {
 	w := &x.workers[id]
 	c := &x.calls[x.callOf(id)]
-	f := form{step: s, pace: x.paces[id], inbound: w.inbound, ports: x.places[id], call: int32(x.callOf(id)), slow: x.slowness(id), direct: x.direct(id, s)}
+	f := form{step: s, pace: x.paces[id], atOnce: x.atOnce[id], inbound: w.inbound, ports: x.places[id], call: int32(x.callOf(id)), slow: x.slowness(id), direct: x.direct(id, s)}
 	if s.Stride == 0 {
 		f.step.Offset, f.step.End, f.step.Turn, f.step.Blocks = 0, 0, 0, 0
 	} else {
@@ -96,7 +99,11 @@ func (x *simulation) operation(id int32, s schedule.Step) int32 {
 		o.turn, o.overhead = c.turn, c.overhead
 	}
 	if keeps := s.Send.Len() == 0 && !s.Input; !keeps || !f.direct {
-		o.copy = f.pace.Of(size)*streams(&s)/profile.Streams + c.ramp.Of(min(size, profile.RampBytes))
+		at := x.atOnce[id]
+		o.copy = f.pace.Of((size+at-1)/at*at)*c.buffers(&s)/(1000*profile.Streams) + c.ramp.Of(min(size, profile.RampBytes))
+	}
+	if c.task.Protocol == model.LL { // stores are on their way meanwhile
+		o.turn, o.beside, o.copy = 0, o.turn, o.copy+o.turn
 	}
 	add := func(ports schedule.Ports, first int32) {
 		before := len(x.uses)
@@ -118,20 +125,24 @@ func (x *simulation) operation(id int32, s schedule.Step) int32 {
 	return x.forms[f]
 }
 
-// streams returns how many buffers a step reads and writes, or as many as Copy
-// stands for where that is not what limits it: between the slots of a switch.
-func streams(s *schedule.Step) units.Time {
+// buffers returns how many thousandths of buffers a step reads and writes, or as
+// many as Copy stands for where that is not what limits it: between the slots of
+// a switch.
+func (c *call) buffers(s *schedule.Step) units.Time {
 	if s.Stride != 0 || !(s.Input || s.Output) {
-		return profile.Streams
+		return 1000 * profile.Streams
 	}
-	n := s.Recv.Len() + s.Send.Len()
+	n := 1000 * units.Time(s.Recv.Len()+s.Send.Len())
 	if s.Input {
-		n++
+		n += 1000 + c.input
 	}
 	if s.Output {
-		n++
+		n += 1000
 	}
-	return units.Time(n)
+	if s.Recv.Len() > 0 {
+		n += c.slots
+	}
+	return n
 }
 
 // direct tells whether the writers of a worker's items have put the data where

@@ -140,7 +140,7 @@ func (x *simulation) step(id int32) (ended bool) {
 	}
 	begin := w.ready + overhead
 	w.ready = begin + copying
-	w.busy += copying
+	w.busy += copying - o.beside
 	if x.watch != nil {
 		x.begins[id] = begin
 	}

@@ -54,7 +54,7 @@ func (x *simulation) slowness(id int32) float64 {
 // slowed returns the operation for threads that take so many times as long.
 func (o operation) slowed(times float64) operation {
 	if times > 1 {
-		for _, t := range []*units.Time{&o.turn, &o.overhead, &o.copy} {
+		for _, t := range []*units.Time{&o.turn, &o.overhead, &o.copy, &o.beside} {
 			*t = units.Time(float64(*t) * times)
 		}
 	}

@@ -19,7 +19,7 @@ func TestCompare(t *testing.T) {
 	out, _, code := tutti("compare", rows, "--by", "model", "--plot", "x.png")
 	assert.Zero(t, code)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	assert.Regexp(t, `^all +model +160 +2\.\d % +\d\.\d % +1\d\.\d %$`, lines[len(lines)-1])
+	assert.Regexp(t, `^all +model +160 +3\.\d % +\d\.\d % +1\d\.\d %$`, lines[len(lines)-1])
 	_, err = os.Stat("x.png")
 	assert.NoError(t, err)
 	out, _, code = tutti("compare", rows, "--by", "model", "--csv")
@@ -33,16 +33,18 @@ func TestRowErrors(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile("empty.csv", []byte("source,machine,collective,algorithm,protocol,nodes,ranks,channels,datatype,redop,bytes,time_us,algbw_GBps,busbw_GBps\n"), 0o600))
 	require.NoError(t, os.WriteFile("few.csv", []byte("collective,series,gpus,bytes,time_us_median,time_us_min,time_us_max,algbw_GBps,busbw_GBps\nallreduce,Ring-LL,4,8,10,10,10,0,0\n"), 0o600))
+	require.NoError(t, os.WriteFile("huge.csv", []byte("source,machine,collective,algorithm,protocol,nodes,ranks,channels,datatype,redop,bytes,time_us,algbw_GBps,busbw_GBps\nnccl,h200x4,allreduce,ring,ll,1,4,24,float,sum,4611686018427387904,10,0,0\n"), 0o600))
 	for args, want := range map[string]struct {
 		code int
 		text string
 	}{
+		"compare huge.csv":                                                  {1, "4194304 TiB: want at most 1 TiB, more than a GPU's memory"},
 		"compare empty.csv":                                                 {1, "empty.csv: no rows below the header"},
 		"compare nowhere.csv":                                               {1, "open nowhere.csv: no such file or directory"},
 		"compare few.csv":                                                   {2, "few.csv does not say which machine it was measured on: want --machine NAME|FILE.xml"},
 		"compare few.csv --machine h200x4 --by hand":                        {2, "--by hand: want some of model, sim"},
 		"compare few.csv --machine dgx-z80":                                 {1, (topo.UnknownMachineError("dgx-z80")).Error()},
-		"profile fit few.csv --machine h200x4":                              {1, "1 rows over ll for 6 constants: want at least 12"},
+		"profile fit few.csv --machine h200x4":                              {1, "1 rows over ll for 7 constants: want at least 14"},
 		"profile fit few.csv --profile h300":                                {2, "few.csv does not say which machine it was measured on: want --machine NAME|FILE.xml"},
 		"profile fit few.csv --machine h200x4 --keep copy":                  {2, "--keep: unknown constant copy: want one that tutti profile list h200-nvswitch has"},
 		"profile list h300":                                                 {2, `--profile: unknown profile "h300": want one of a100-nvswitch, b200-nvswitch, h100-nvswitch, h200-nvswitch, ndr-rail, v100-nvlink, or a FILE.yaml`},

@@ -20,11 +20,11 @@ import (
 func newProfile() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "profile",
-		Short: "List a machine's calibrated constants, or fit them to measurements",
+		Short: "List a machine's calibrated constants, or take them from measurements",
 		Args:  arguments(cobra.NoArgs),
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newProfileList(), newProfileFit())
+	c.AddCommand(newProfileList(), newProfileFit(), newProfileProbe())
 	return c
 }
 
@@ -236,4 +236,59 @@ func (f *fitFlags) run(c *cobra.Command, files []string) error {
 	}
 	_, err = text.WriteTo(c.OutOrStdout())
 	return err
+}
+
+func newProfileProbe() *cobra.Command {
+	var machine, names, out string
+	c := &cobra.Command{
+		Use:   "probe PROBE.csv",
+		Short: "Take a machine's constants from what tutti run --probe measured on it",
+		Long: `Take constants from the rows of tutti run --probe: the latency and the efficiency
+of NVLink, and the rates of tutti's own kernels that NVLink holds up. They are
+written as a layer over the machine's profile, as tutti profile fit does.`,
+		Example: `  tutti run --probe --sizes 64M,256M > probe.csv
+  tutti profile probe probe.csv --machine h200x4 -o wires.yaml
+  tutti tune --machine h200x4 --profile h200-nvswitch,ndr-rail,wires.yaml`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			file, err := os.Open(args[0])
+			if err != nil {
+				return err
+			}
+			defer file.Close()
+			probe, err := calibrate.ReadProbe(file, args[0])
+			if err != nil {
+				return err
+			}
+			if machine == "" {
+				return usage(fmt.Errorf("%s does not say which machine it was measured on: want --machine NAME|FILE.xml", args[0]))
+			}
+			m, err := topo.Open(machine)
+			if err != nil {
+				return err
+			}
+			start, err := openProfile(names, m)
+			if err != nil {
+				return err
+			}
+			p, constants, err := probe.Constants(m, start)
+			if err != nil {
+				return err
+			}
+			layer, err := p.Layer("probed over "+start.Name, profile.Source{Kind: "measured", Data: args[0]}, constants)
+			if err != nil {
+				return err
+			}
+			if out != "" {
+				return os.WriteFile(out, layer, 0o644)
+			}
+			_, err = c.OutOrStdout().Write(layer)
+			return err
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&machine, "machine", "", "the machine that was probed: a built-in name or FILE.xml")
+	flags.StringVar(&names, "profile", "", "the profile to lay it over: "+profileUsage)
+	flags.StringVarP(&out, "output", "o", "", "file to write the layer to (default: stdout)")
+	return c
 }

@@ -47,6 +47,8 @@ func newTune() *cobra.Command {
 
 By default it is tutti's own model that is asked, with the machine's calibrated
 constants; beside the winner stand the second best and what NCCL would choose.
+On one NVSwitch host tutti's own kernels (tutti/...) stand among the ways, as
+measured on 2 and 4 GPUs; other numbers follow from what each GPU sends.
 --explain shows what the times are made of. --export writes the winners among
 NCCL's algorithms for others:
 the file of NCCL's example tuner plugin (nccl-tuner), NCCL_ALGO and NCCL_PROTO
@@ -78,7 +80,7 @@ what it chooses for each size and the times that it predicts, in microseconds.`,
 	flags.StringVar(&f.settings.Proto, "nccl-proto", "", "as with NCCL_PROTO=LIST, such as LL,Simple or ^LL128")
 	flags.BoolVar(&f.csv, "csv", false, "write CSV instead of the table")
 	flags.BoolVar(&f.json, "json", false, "write JSON instead of the table")
-	flags.StringVar(&f.plot, "plot", noPlot, "figure of all ways with the crossover points: a name ending in .png, .svg or .pdf")
+	flags.StringVar(&f.plot, "plot", noPlot, "figure of the leading ways with the crossover points: a name ending in .png, .svg or .pdf")
 	complete(c, "as", models)
 	complete(c, "export", exports)
 	return c
@@ -117,7 +119,7 @@ func (f *tuneFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	graphs := search.Find(cluster, search.Options{NoNVLS: !f.nvls, CollNet: f.settings.CollNet})
+	graphs := search.Find(cluster, search.Options{NoNVLS: !f.nvls, CollNet: f.settings.CollNet, SHARP: f.settings.CollNet && f.as == models[0]})
 	var text bytes.Buffer
 	if f.as == "nccl" {
 		err = f.asNCCL(&text, cluster, graphs, sizes)
@@ -126,9 +128,6 @@ func (f *tuneFlags) run(c *cobra.Command) error {
 	}
 	if err != nil {
 		return err
-	}
-	if f.as != "nccl" && t.Collective != model.AllReduce {
-		fmt.Fprintf(c.ErrOrStderr(), "tutti: of %v the model knows rings only: they alone are compared\n", t.Collective)
 	}
 	if _, err := text.WriteTo(c.OutOrStdout()); err != nil {
 		return fmt.Errorf("writing the results: %w", err)
@@ -153,12 +152,12 @@ func (f *tuneFlags) asNCCL(w io.Writer, cluster *topo.Cluster, graphs search.Gra
 func writeChoices(w io.Writer, m *nccl.Model, sizes []units.Bytes) error {
 	for _, collective := range nccl.Functions() {
 		ranges, err := m.Ranges(nccl.Call{Collective: collective, Datatype: model.Float32}, sizes)
-		if err != nil {
-			return err
-		}
 		words := make([]string, len(ranges))
 		for i, r := range ranges {
 			words[i] = r.String()
+		}
+		if err != nil { // as with --nccl-algo tree, which is for AllReduce alone
+			words = []string{err.Error()}
 		}
 		if _, err := fmt.Fprintf(w, "%13v: %s\n", collective, strings.Join(words, "; ")); err != nil {
 			return err
@@ -178,6 +177,9 @@ func (f *tuneFlags) asTutti(w io.Writer, cluster *topo.Cluster, graphs search.Gr
 		return usage(err)
 	}
 	if f.export != "" {
+		if !slices.Contains(nccl.Functions(), t.Collective) {
+			return usage(fmt.Errorf("--export %s: NCCL has one way to carry out %v: there is nothing to tell it", f.export, t.Collective))
+		}
 		study.OnlyNCCL()
 	}
 	if f.explain {
@@ -216,7 +218,7 @@ func (f *tuneFlags) asTutti(w io.Writer, cluster *topo.Cluster, graphs search.Gr
 	}
 }
 
-// draw makes the figure of all ways, with the sizes from which on others win.
+// draw makes the figure of the leading ways, with the sizes from which on others win.
 func (f *tuneFlags) draw(study *winners.Study, list []winners.Winner, sizes []units.Bytes) error {
 	all, err := study.Rows(sizes)
 	if err != nil {

@@ -51,15 +51,28 @@ func TestTuneErrors(t *testing.T) {
 	}
 }
 
-// Of what the model knows in part, the part is named.
-func TestTuneRingsOnly(t *testing.T) {
-	out, notes, code := tutti("tune", "--coll", "allgather", "--machine", "h200x4", "--csv")
+// Every collective has its winners, of one node and of several.
+func TestTuneCollectives(t *testing.T) {
+	for _, c := range []string{"allgather", "reducescatter", "broadcast", "reduce", "alltoall", "sendrecv", "exchange"} {
+		for _, nodes := range []string{"1", "2"} {
+			out, notes, code := tutti("tune", "--coll", c, "--nodes", nodes, "--csv")
+			assert.Zero(t, code, c)
+			assert.NotEmpty(t, out, c)
+			assert.Empty(t, notes, c)
+		}
+	}
+}
+
+// On an NVSwitch host tutti's own kernels stand beside NCCL's ways, and not among
+// what is exported for NCCL.
+func TestTuneKernels(t *testing.T) {
+	out, _, code := tutti("tune", "--machine", "h200x4", "--sizes", "1M", "--explain")
 	assert.Zero(t, code)
-	assert.NotEmpty(t, out)
-	assert.Equal(t, "tutti: of allgather the model knows rings only: they alone are compared\n", notes)
-	_, notes, code = tutti("tune", "--coll", "alltoall", "--machine", "h200x4")
-	assert.Equal(t, 2, code)
-	assert.Contains(t, notes, "no model of alltoall by ")
+	assert.Contains(t, out, "tutti/twoshot_ll128")
+	assert.Contains(t, out, "ring/ll ")
+	out, _, code = tutti("tune", "--machine", "h200x4", "--export", "nccl-tuner")
+	assert.Zero(t, code)
+	assert.NotContains(t, out, "twoshot")
 }
 
 // The winners cover all sizes without a gap, what is exported says the same, and

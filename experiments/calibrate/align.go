@@ -20,7 +20,7 @@ type Offset struct {
 }
 
 // small is the largest size that is made of what a call and its hops cost alone.
-const small = 512 * units.KiB
+const small = 4 * units.MiB
 
 // Align makes rows of several sources, one after the other, alike: another
 // release, or one that is called in another way, spends more or less on every

@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"tutti/experiments/rows"
 	"tutti/model"
 	"tutti/model/profile"
@@ -48,9 +50,15 @@ type key struct {
 	nodes, ranks int
 }
 
+// most is the largest call that is taken for one.
+const most = units.TiB
+
 // Of returns the world of a row. It fails for a machine that is not known or too
 // small.
 func (w *Worlds) Of(r rows.Row) (*World, error) {
+	if r.Bytes > most {
+		return nil, fmt.Errorf("%v: want at most %v, more than a GPU's memory", r.Bytes, most)
+	}
 	k := key{cmp.Or(w.Machine, r.Machine), r.Nodes, r.Ranks}
 	if world, ok := w.open[k]; ok {
 		return world, nil
@@ -76,10 +84,11 @@ func (w *Worlds) Of(r rows.Row) (*World, error) {
 
 // Task returns the call that a row measured, on as many channels as NCCL takes.
 func (w *World) Task(r rows.Row) schedule.Task {
-	return schedule.Task{
+	t := schedule.Task{
 		Collective: r.Collective, Algorithm: r.Algorithm, Protocol: r.Protocol, Datatype: r.Datatype, Redop: r.Redop,
-		Count: r.Count(), Channels: w.tuned.Channels(r.Algorithm, r.Protocol, r.Bytes), Ranks: r.Ranks, Nodes: r.Nodes,
+		Channels: w.tuned.On(r.Collective).Channels(r.Algorithm, r.Protocol, r.Bytes), Ranks: r.Ranks, Nodes: r.Nodes, InPlace: r.InPlace,
 	}
+	return t.Sized(r.Bytes)
 }
 
 // calls are what rows measured, each in its world.
@@ -109,8 +118,13 @@ func (w *Worlds) calls(list []rows.Row, p *profile.Profile) (calls, error) {
 // number, for one that the model cannot tell of.
 func (c calls) predict(p *profile.Profile) ([]units.Time, error) {
 	times := make([]units.Time, len(c))
+	of := map[*World]*tuning.Predictor{}
 	for i := range c {
-		predicted, err := c[i].world.predictor(p).Predict(c[i].task)
+		w := c[i].world
+		if of[w] == nil {
+			of[w] = w.predictor(p)
+		}
+		predicted, err := of[w].Predict(c[i].task)
 		if err != nil {
 			return nil, fmt.Errorf("row %d: %w", i+1, err)
 		}
@@ -166,6 +180,9 @@ func Constants(list []rows.Row, keep ...string) (names []string) {
 		add("overhead.%v", p)
 		add("turn.%v.%v", a, p)
 		add("copy.%v.%v", a, p)
+		if p != model.Simple {
+			add("miss.%v.%v", a, p)
+		}
 		add("base.%v.%v", a, p)
 		add("ramp.%v.%v", a, p)
 		if r.Ranks > r.Nodes {
@@ -185,40 +202,62 @@ const tooFew = 2
 // those to keep. It fails where there are too few rows, and where a row is none
 // that the model can tell of.
 func Fit(list []rows.Row, start *profile.Profile, worlds *Worlds, keep ...string) (*profile.Profile, error) {
-	p := start
+	var parts []part
 	for _, protocol := range model.Protocols() {
-		part := slices.DeleteFunc(slices.Clone(list), func(r rows.Row) bool { return r.Protocol != protocol })
-		if len(part) == 0 {
+		of := part{rows: slices.DeleteFunc(slices.Clone(list), func(r rows.Row) bool { return r.Protocol != protocol })}
+		if len(of.rows) == 0 {
 			continue
 		}
-		names := Constants(part, keep...)
-		if len(part) < tooFew*len(names) {
-			return nil, fmt.Errorf("%d rows over %v for %d constants: want at least %d", len(part), protocol, len(names), tooFew*len(names))
+		of.names = Constants(of.rows, keep...)
+		if len(of.rows) < tooFew*len(of.names) {
+			return nil, fmt.Errorf("%d rows over %v for %d constants: want at least %d", len(of.rows), protocol, len(of.names), tooFew*len(of.names))
 		}
-		all, err := worlds.calls(part, p)
-		if err != nil {
+		var err error
+		if of.calls, err = worlds.calls(of.rows, start); err != nil {
 			return nil, err
 		}
-		if _, err := all.predict(p); err != nil {
+		if _, err := of.calls.predict(start); err != nil {
 			return nil, err
 		}
-		fitted, err := profile.Fit(p, names, func(q *profile.Profile) []float64 {
-			times, err := all.predict(q)
-			if err != nil {
-				panic(err) // it could before
-			}
-			errors := make([]float64, len(part))
-			for i, r := range part {
-				errors[i] = math.Log(float64(times[i]) / float64(r.Time))
-			}
-			return errors
+		parts = append(parts, of)
+	}
+	// No part has constants of another, so that they are fitted at a time.
+	fits := make([]*profile.Profile, len(parts))
+	var group errgroup.Group
+	for i := range parts {
+		group.Go(func() (err error) {
+			fits[i], err = profile.Fit(start, parts[i].names, parts[i].errors)
+			return err
 		})
-		if err != nil {
-			return nil, err
-		}
-		p = fitted
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	p := start
+	for i, fitted := range fits {
+		p = p.With(fitted, parts[i].names)
 	}
 	return p, nil
+}
+
+// part is the rows of one protocol and the constants that they tell of.
+type part struct {
+	rows  []rows.Row
+	names []string
+	calls calls
+}
+
+// errors returns the logarithm of predicted over measured time for each row.
+func (f *part) errors(p *profile.Profile) []float64 {
+	times, err := f.calls.predict(p)
+	if err != nil {
+		panic(err) // it could before
+	}
+	errors := make([]float64, len(times))
+	for i, r := range f.rows {
+		errors[i] = math.Log(float64(times[i]) / float64(r.Time))
+	}
+	return errors
 }
 
 // Summary is how far predictions are off.

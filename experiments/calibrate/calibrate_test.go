@@ -2,6 +2,7 @@ package calibrate_test
 
 import (
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -28,33 +29,35 @@ func read(t *testing.T, name string) []rows.Row {
 // begin is where the shipped profile's fit began: with nothing of what it found.
 const begin = "h200-nvswitch,ndr-rail,../firstlight/start.yaml"
 
-// kept is what rows on one node do not tell of, as their links are the limit.
-const kept = "copy.ring.simple"
+// kept is what rows on one node do not tell of: their links are the limit, or
+// other threads of the block.
+var kept = []string{"copy.ring.simple", "miss.tree.ll"}
 
 // aligned reads rows of rings and trees on 2, 3 and 4x H200.
 func aligned(t *testing.T) []rows.Row {
 	list, offsets, err := calibrate.Align(append(read(t, "../firstlight/measured.csv"), read(t, "../ranks/measured.csv")...))
 	require.NoError(t, err)
-	assert.Len(t, offsets, 6)
+	assert.Len(t, offsets, 12)
 	return list
 }
 
 // Fitted to every other size of rings and trees, the model and the simulator
 // predict the other sizes: on 4x H200 half of them within 5 %, all within 15 %;
-// with 2 and 3 ranks, which another release measured in another way, half within
-// 5 % and nine of ten within 10 %, but rings over LL that fit into the L2 cache
-// are up to a fifth faster than predicted.
+// with 2 and 3 ranks, too, which another release measured in another way, but for
+// trees over Simple: 15.3 % by the model for 8 MiB on 4, and 18.5 % by the
+// simulator for 512 MiB on 3.
 func TestHeldOut(t *testing.T) {
 	for _, c := range []struct {
-		list             []rows.Row
-		held             int
-		ninetieth, worst float64
-	}{{read(t, "../firstlight/measured.csv"), 80, .1, .15}, {aligned(t), 308, .1, .2}} {
+		list      []rows.Row
+		held      int
+		ninetieth float64
+		worst     [2]float64 // by the model, by the simulator
+	}{{read(t, "../firstlight/measured.csv"), 80, .1, [2]float64{.15, .15}}, {aligned(t), 302, .1, [2]float64{.155, .19}}} {
 		start, err := profile.Open(begin)
 		require.NoError(t, err)
 		worlds := &calibrate.Worlds{}
 		fitted, held := calibrate.Halves(c.list)
-		p, err := calibrate.Fit(fitted, start, worlds, kept)
+		p, err := calibrate.Fit(fitted, start, worlds, kept...)
 		require.NoError(t, err)
 		predicted, err := worlds.Predict(held, p)
 		require.NoError(t, err)
@@ -68,14 +71,28 @@ func TestHeldOut(t *testing.T) {
 			require.NoError(t, err)
 			simulated[i] = result.Time
 		}
-		for _, times := range [][]units.Time{predicted, simulated} {
+		for by, times := range [][]units.Time{predicted, simulated} {
 			s := calibrate.Summarise(calibrate.Errors(held, times))
 			assert.Equal(t, c.held, s.Rows)
 			assert.LessOrEqual(t, s.Median, .05)
 			assert.LessOrEqual(t, s.Ninetieth, c.ninetieth)
-			assert.LessOrEqual(t, s.Max, c.worst)
+			assert.LessOrEqual(t, s.Max, c.worst[by])
 		}
 	}
+}
+
+// AllGather and ReduceScatter are predicted by the constants of AllReduce: no row
+// of theirs was fitted.
+func TestOtherCollectives(t *testing.T) {
+	list := slices.DeleteFunc(read(t, "../ranks/collectives.csv"), func(r rows.Row) bool {
+		return r.Collective != model.AllGather && r.Collective != model.ReduceScatter
+	})
+	require.Len(t, list, 42)
+	predicted, err := (&calibrate.Worlds{}).Predict(list, profile.ForGPU(90))
+	require.NoError(t, err)
+	s := calibrate.Summarise(calibrate.Errors(list, predicted))
+	assert.LessOrEqual(t, s.Median, .05)
+	assert.LessOrEqual(t, s.Max, .18)
 }
 
 // The shipped constants are what the fit finds in all rows, to the digit; no row
@@ -84,9 +101,9 @@ func TestShipped(t *testing.T) {
 	list := aligned(t)
 	start, err := profile.Open(begin)
 	require.NoError(t, err)
-	p, err := calibrate.Fit(list, start, &calibrate.Worlds{}, kept)
+	p, err := calibrate.Fit(list, start, &calibrate.Worlds{}, kept...)
 	require.NoError(t, err)
-	text, err := p.Layer("", profile.Source{Kind: "fitted", Data: "rows"}, calibrate.Constants(list, kept))
+	text, err := p.Layer("", profile.Source{Kind: "fitted", Data: "rows"}, calibrate.Constants(list, kept...))
 	require.NoError(t, err)
 	layer, err := profile.Parse(text, "layer")
 	require.NoError(t, err)
@@ -137,7 +154,7 @@ func TestFitErrors(t *testing.T) {
 	p := profile.ForGPU(90)
 	few := read(t, "../firstlight/measured.csv")[:5]
 	_, err := calibrate.Fit(few, p, &calibrate.Worlds{})
-	assert.EqualError(t, err, "5 rows over ll for 6 constants: want at least 12")
+	assert.EqualError(t, err, "5 rows over ll for 7 constants: want at least 14")
 	_, err = (&calibrate.Worlds{Machine: "dgx-z80"}).Predict(few, p)
 	assert.ErrorContains(t, err, `row 1: unknown machine "dgx-z80"`)
 	few[0].Ranks = 5

@@ -19,7 +19,7 @@ type Report struct {
 	series []series
 }
 
-// series is rows that differ in size and time only.
+// series is rows that differ in size and time only, and in how they were called.
 type series struct {
 	like  rows.Row
 	lines []line
@@ -56,7 +56,7 @@ func NewReport(fitted, held []rows.Row, p *profile.Profile, worlds *Worlds) (*Re
 }
 
 func (r *Report) at(row rows.Row) *series {
-	row.Bytes, row.Time, row.Channels = 0, 0, 0
+	row.Source, row.Bytes, row.Time, row.Channels, row.InPlace = "", 0, 0, 0, false
 	i := slices.IndexFunc(r.series, func(s series) bool { return s.like == row })
 	if i < 0 {
 		i = len(r.series)

@@ -120,16 +120,21 @@ type Series struct {
 	Lines []Line
 }
 
-// Name says which series it is: "ring over ll128 on 4 ranks".
+// Name says which series it is: "ring over ll128 on 4 ranks", of AllReduce unless
+// it says "allgather by ring".
 func (s Series) Name() string {
-	return fmt.Sprintf("%v over %v on %d ranks", s.Like.Algorithm, s.Like.Protocol, s.Like.Ranks)
+	name := fmt.Sprintf("%v over %v on %d ranks", s.Like.Algorithm, s.Like.Protocol, s.Like.Ranks)
+	if s.Like.Collective != model.AllReduce {
+		name = fmt.Sprintf("%v by %s", s.Like.Collective, name)
+	}
+	return name
 }
 
 // Series groups the lines, each group by rising size.
 func (c *Comparison) Series() (list []Series) {
 	for _, l := range c.Lines {
 		like := l.Row
-		like.Bytes, like.Time, like.Channels = 0, 0, 0
+		like.Source, like.Bytes, like.Time, like.Channels, like.InPlace = "", 0, 0, 0, false
 		i := slices.IndexFunc(list, func(s Series) bool { return s.Like == like })
 		if i < 0 {
 			i = len(list)

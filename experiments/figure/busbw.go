@@ -88,6 +88,12 @@ func panels(list []rows.Row, by axis) (out []panel, grouped bool) {
 		func(r rows.Row) string { return r.Machine },
 		func(r rows.Row) string { return fabricOf(r) },
 		func(r rows.Row) string { return r.Protocol.String() },
+		func(r rows.Row) string {
+			if r.Source == "model" || r.Source == "sim" { // the title says it
+				return ""
+			}
+			return r.Source
+		},
 		func(r rows.Row) string { return fmt.Sprintf("%d channels", r.Channels) },
 	} {
 		before := kinds(list, key(at, parts))

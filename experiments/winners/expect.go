@@ -40,7 +40,7 @@ func (s *Study) Expect(sizes []units.Bytes) ([]Expectation, error) {
 		call := nccl.Call{Collective: s.Task.Collective, Datatype: s.Task.Datatype, Redop: s.Task.Redop, Bytes: size}
 		for _, c := range choices {
 			a, ok := nccl.Of(c.Algorithm)
-			if !ok {
+			if !ok || c.Kernel != "" {
 				continue
 			}
 			if t := s.nccl.Time(call, a, c.Protocol); t < e.NCCL {
@@ -73,14 +73,14 @@ func RowsOf(list []Expectation) []rows.Row {
 // WriteExpectations writes a line for each size.
 func WriteExpectations(w io.Writer, list []Expectation) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%12s  %-16s %8s %12s %12s %12s  %-16s %9s\n", "size(B)", "NCCL's choice", "channels", "NCCL(us)", "tutti(us)", "busbw(GB/s)", "fastest", "saves")
+	fmt.Fprintf(&b, "%12s  %-16s %8s %12s %12s %12s  %-20s %9s\n", "size(B)", "NCCL's choice", "channels", "NCCL(us)", "tutti(us)", "busbw(GB/s)", "fastest", "saves")
 	for _, e := range list {
 		way := tuning.Way{Algorithm: e.Algorithm, Protocol: e.Protocol}
 		saves := ""
 		if e.Best.Way != way {
 			saves = fmt.Sprintf("%.1f %%", 100*(1-e.Best.Time/e.Time.Microseconds()))
 		}
-		fmt.Fprintf(&b, "%12d  %-16v %8d %12.2f %12.2f %12.2f  %-16v %9s\n", e.Bytes, way, e.Channels, e.NCCL, e.Time.Microseconds(),
+		fmt.Fprintf(&b, "%12d  %-16v %8d %12.2f %12.2f %12.2f  %-20v %9s\n", e.Bytes, way, e.Channels, e.NCCL, e.Time.Microseconds(),
 			float64(e.BusBW()/units.GBps), e.Best.Way, saves)
 	}
 	_, err := io.WriteString(w, b.String())

@@ -3,11 +3,13 @@
 package winners
 
 import (
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,7 +45,11 @@ func New(c *topo.Cluster, g search.Graphs, p *profile.Profile, t schedule.Task, 
 		return nil, err
 	}
 	t.Ranks, t.Nodes = c.Ranks(), c.Nodes
-	return &Study{c, t, tuning.NewPredictor(c, g, p), tuning.New(c, g), comm, m}, nil
+	channels := tuning.New(c, g)
+	if s.CollNet {
+		channels = tuning.NewCollNet(c, g)
+	}
+	return &Study{c, t, tuning.NewPredictor(c, g, p), channels, comm, m}, nil
 }
 
 // Winner is a range of sizes and what wins it.
@@ -53,7 +59,8 @@ type Winner struct {
 	// is none.
 	Next tuning.Choice
 	// NCCL is what NCCL would choose at the smallest size, and Loss how much
-	// longer the model says that takes.
+	// longer the model says that takes; NaN where NCCL has one way only, as for
+	// sends.
 	NCCL tuning.Way
 	Loss float64
 }
@@ -71,7 +78,7 @@ func (s *Study) OnlyNCCL() {
 
 // Find returns the winners from one size to another.
 func (s *Study) Find(from, to units.Bytes) ([]Winner, error) {
-	ranges, err := s.model.Ranges(s.Task, s.channels, from, to)
+	ranges, err := s.model.Ranges(s.Task, s.channels.On(s.Task.Collective), from, to)
 	if err != nil {
 		return nil, err
 	}
@@ -85,17 +92,19 @@ func (s *Study) Find(from, to units.Bytes) ([]Winner, error) {
 		if len(choices) > 1 {
 			w.Next = choices[1]
 		}
-		size := r.From
-		chosen, err := s.nccl.Choose(nccl.Call{Collective: s.Task.Collective, Datatype: s.Task.Datatype, Redop: s.Task.Redop, Bytes: size})
-		if err != nil {
-			return nil, err
+		w.Loss = math.NaN()
+		if slices.Contains(nccl.Functions(), s.Task.Collective) {
+			chosen, err := s.nccl.Choose(nccl.Call{Collective: s.Task.Collective, Datatype: s.Task.Datatype, Redop: s.Task.Redop, Bytes: r.From})
+			if err != nil {
+				return nil, err
+			}
+			a, known := chosen.Algorithm.Model()
+			if !known {
+				return nil, fmt.Errorf("NCCL would choose %v, which has no model", chosen.Algorithm)
+			}
+			w.NCCL = tuning.Way{Algorithm: a, Protocol: chosen.Protocol}
+			w.Loss = tuning.Loss(choices, w.NCCL)
 		}
-		a, known := chosen.Algorithm.Model()
-		if !known {
-			return nil, fmt.Errorf("NCCL would choose %v, which has no model", chosen.Algorithm)
-		}
-		w.NCCL = tuning.Way{Algorithm: a, Protocol: chosen.Protocol}
-		w.Loss = tuning.Loss(choices, w.NCCL)
 		list[i] = w
 	}
 	return list, nil
@@ -103,33 +112,46 @@ func (s *Study) Find(from, to units.Bytes) ([]Winner, error) {
 
 // Choices returns what every way takes at a size, the fastest first.
 func (s *Study) Choices(size units.Bytes) ([]tuning.Choice, error) {
-	t := s.Task
-	t.Count = int64(size / t.Datatype.Size())
-	return s.model.Choices(t, s.channels)
+	return s.model.Choices(s.Task.Sized(size), s.channels.On(s.Task.Collective))
 }
 
-// Rows returns a row for every way at every size.
+// leading is how many ways a figure shows at each size.
+const leading = 3
+
+// Rows returns a row at every size for each way that is among the fastest three
+// at one of them.
 func (s *Study) Rows(sizes []units.Bytes) ([]rows.Row, error) {
-	var list []rows.Row
-	for _, a := range model.Algorithms() {
-		for _, p := range a.Protocols() {
-			for _, size := range sizes {
-				choices, err := s.Choices(size)
-				if err != nil {
-					return nil, err
-				}
-				for _, c := range choices {
-					if c.Algorithm == a && c.Protocol == p {
-						list = append(list, rows.Row{
-							Source: "model", Machine: s.Cluster.Machine.Name, Collective: s.Task.Collective, Algorithm: a, Protocol: p,
-							Nodes: s.Task.Nodes, Ranks: s.Task.Ranks, Channels: c.Channels, Datatype: s.Task.Datatype, Redop: s.Task.Redop,
-							Bytes: size, Time: units.FromMicroseconds(c.Time),
-						})
-					}
-				}
-			}
+	all := make([][]tuning.Choice, len(sizes))
+	shown := map[tuning.Way]bool{}
+	for i, size := range sizes {
+		var err error
+		if all[i], err = s.Choices(size); err != nil {
+			return nil, err
+		}
+		for _, c := range all[i][:min(leading, len(all[i]))] {
+			shown[c.Way] = true
 		}
 	}
+	var list []rows.Row
+	for i, size := range sizes {
+		for _, c := range all[i] {
+			if !shown[c.Way] {
+				continue
+			}
+			source := "model"
+			if c.Kernel != "" {
+				source = c.Way.String()
+			}
+			list = append(list, rows.Row{
+				Source: source, Machine: s.Cluster.Machine.Name, Collective: s.Task.Collective, Algorithm: c.Algorithm, Protocol: c.Protocol,
+				Nodes: s.Task.Nodes, Ranks: s.Task.Ranks, Channels: max(1, c.Channels), Datatype: s.Task.Datatype, Redop: s.Task.Redop,
+				Bytes: size, Time: units.FromMicroseconds(c.Time),
+			})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b rows.Row) int {
+		return cmp.Or(cmp.Compare(a.Algorithm, b.Algorithm), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Source, b.Source))
+	})
 	return list, nil
 }
 
@@ -155,9 +177,20 @@ func (w Winner) fields() []string {
 	if !math.IsInf(w.Next.Time, 1) {
 		next, slower = w.Next.Way.String(), fmt.Sprintf("%.4f", w.Next.Time/w.Best.Time-1)
 	}
+	chosen, loss := "", ""
+	if !math.IsNaN(w.Loss) {
+		chosen = w.NCCL.String()
+		if !math.IsInf(w.Loss, 1) { // else the model does not know it
+			loss = fmt.Sprintf("%.4f", w.Loss)
+		}
+	}
+	channels := strconv.Itoa(w.Best.Channels)
+	if w.Best.Kernel != "" {
+		channels = ""
+	}
 	return []string{
-		strconv.FormatInt(int64(w.From), 10), strconv.FormatInt(int64(w.To), 10), w.Best.Way.String(), strconv.Itoa(w.Best.Channels),
-		fmt.Sprintf("%.3f", w.Best.Time), next, slower, w.NCCL.String(), fmt.Sprintf("%.4f", w.Loss),
+		strconv.FormatInt(int64(w.From), 10), strconv.FormatInt(int64(w.To), 10), w.Best.Way.String(), channels,
+		fmt.Sprintf("%.3f", w.Best.Time), next, slower, chosen, loss,
 	}
 }
 
@@ -166,7 +199,7 @@ func (w Winner) fields() []string {
 // the smallest size.
 func WriteTable(w io.Writer, list []Winner) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%12s %12s  %-16s %8s %10s  %-16s %7s  %-16s %7s\n", "from(B)", "to(B)", "winner", "channels", "time(us)", "next", "slower", "NCCL's choice", "slower")
+	fmt.Fprintf(&b, "%12s %12s  %-20s %8s %10s  %-20s %7s  %-16s %7s\n", "from(B)", "to(B)", "winner", "channels", "time(us)", "next", "slower", "NCCL's choice", "slower")
 	for _, l := range list {
 		f := l.fields()
 		percent := func(s string) string {
@@ -175,7 +208,7 @@ func WriteTable(w io.Writer, list []Winner) error {
 			}
 			return ""
 		}
-		fmt.Fprintf(&b, "%12s %12s  %-16s %8s %10.2f  %-16s %7s  %-16s %7s\n", f[0], f[1], f[2], f[3], l.Best.Time, f[5], percent(f[6]), f[7], percent(f[8]))
+		fmt.Fprintf(&b, "%12s %12s  %-20s %8s %10.2f  %-20s %7s  %-16s %7s\n", f[0], f[1], f[2], f[3], l.Best.Time, f[5], percent(f[6]), f[7], percent(f[8]))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -215,7 +248,11 @@ func (s *Study) Explain(w io.Writer, size units.Bytes) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v of %v on %d ranks\n", s.Task.Collective, size, s.Task.Ranks)
 	for _, c := range choices {
-		fmt.Fprintf(&b, "  %-16v %10.2f us on %d channels\n", c.Way, c.Time, c.Channels)
+		on := fmt.Sprintf(" on %d channels", c.Channels)
+		if c.Kernel != "" {
+			on = ", a kernel of tutti's own"
+		}
+		fmt.Fprintf(&b, "  %-20v %10.2f us%s\n", c.Way, c.Time, on)
 		for _, t := range c.Terms() {
 			fmt.Fprintf(&b, "    %12.2f us  %s\n", t.Time, t.Name)
 		}

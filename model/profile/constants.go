@@ -29,7 +29,9 @@ type unit string
 const (
 	microseconds unit = "us"
 	gigabytes    unit = "GB/s"
-	share        unit = "" // a number above 0, at most 1
+	megabytes    unit = "MB"
+	share        unit = ""        // a number above 0, at most 1
+	count        unit = "buffers" // from 0
 )
 
 // fields lists every constant of a profile, in the order of the files.
@@ -65,6 +67,16 @@ var fields = func() (list []field) {
 			rate(fmt.Sprintf("copy.%v.%v", model.Algorithm(a), q), func(p *Profile) *units.Rate { return &p.Copy[a][q] })
 		}
 	}
+	for a := range known {
+		for _, q := range model.Algorithm(a).Protocols() {
+			list = append(list, field{fmt.Sprintf("miss.%v.%v", model.Algorithm(a), q), count,
+				func(p *Profile) float64 { return p.Miss[a][q] },
+				func(p *Profile, n float64) { p.Miss[a][q] = n }})
+		}
+	}
+	list = append(list, field{"cache", megabytes,
+		func(p *Profile) float64 { return float64(p.Cache) / 1e6 },
+		func(p *Profile, mb float64) { p.Cache = units.Bytes(math.Round(mb * 1e6)) }})
 	rate("copy.local", func(p *Profile) *units.Rate { return &p.LocalCopy })
 	for name, link := range linkNames() {
 		list = append(list, field{"latency." + name, microseconds,
@@ -79,6 +91,11 @@ var fields = func() (list []field) {
 	list = append(list, field{"efficiency.multimem", share,
 		func(p *Profile) float64 { return p.Multimem },
 		func(p *Profile, v float64) { p.Multimem = v }})
+	for i, k := range Kernels {
+		path := fmt.Sprintf("kernel.%v.%s", k.Collective, k.Name)
+		time(path+".base", func(p *Profile) *units.Time { return &p.Kernel[i].Base })
+		rate(path+".rate", func(p *Profile) *units.Rate { return &p.Kernel[i].Rate })
+	}
 	time("message.proxy", func(p *Profile) *units.Time { return &p.Message[ByProxy] })
 	time("message.gpu", func(p *Profile) *units.Time { return &p.Message[ByGPU] })
 	rate("queuepair", func(p *Profile) *units.Rate { return &p.QueuePair })
@@ -87,7 +104,7 @@ var fields = func() (list []field) {
 
 // optional tells whether a profile may leave the constant out: it is 0 then.
 func (f field) optional() bool {
-	return f.path == "queuepair" || strings.HasPrefix(f.path, "message.")
+	return f.path == "queuepair" || f.path == "cache" || strings.HasPrefix(f.path, "message.") || strings.HasPrefix(f.path, "miss.") || strings.HasPrefix(f.path, "kernel.")
 }
 
 // index returns the place of a constant in fields, or -1.
@@ -108,11 +125,11 @@ func linkNames() func(yield func(string, topo.LinkType) bool) {
 
 // valueForm is a number, or a ratio of two that shows where it comes from, and
 // its unit.
-var valueForm = regexp.MustCompile(`^(\d+(?:\.\d+)?)(?:/(\d+(?:\.\d+)?))?(?: (us|GB/s))?$`)
+var valueForm = regexp.MustCompile(`^(\d+(?:\.\d+)?)(?:/(\d+(?:\.\d+)?))?(?: (us|GB/s|MB|buffers))?$`)
 
 // parse reads a value with its unit, as in "3.4 us", "9 GB/s" or "361.2/370.8".
 func (u unit) parse(s string) (float64, error) {
-	want := map[unit]string{microseconds: "a time in us from 0 up, such as 3.4 us", gigabytes: "a rate in GB/s above 0, such as 38.7 GB/s", share: "a share above 0 and at most 1, such as 0.97 or 361.2/370.8"}[u]
+	want := map[unit]string{microseconds: "a time in us from 0 up, such as 3.4 us", gigabytes: "a rate in GB/s above 0, such as 38.7 GB/s", megabytes: "a size in MB above 0, such as 31.5 MB", count: "a number from 0, such as 1.5 buffers", share: "a share above 0 and at most 1, such as 0.97 or 361.2/370.8"}[u]
 	form := valueForm.FindStringSubmatch(s)
 	if form == nil || unit(form[3]) != u {
 		return 0, fmt.Errorf("%q: want %s", s, want)
@@ -122,7 +139,7 @@ func (u unit) parse(s string) (float64, error) {
 		below, _ := strconv.ParseFloat(form[2], 64)
 		v /= below
 	}
-	if err != nil || math.IsNaN(v) || v > 1e9 || (u == share && v > 1) || (u != microseconds && v < 1e-5) {
+	if err != nil || math.IsNaN(v) || v > 1e9 || (u == share && v > 1) || (u != microseconds && u != count && v < 1e-5) {
 		return 0, fmt.Errorf("%q: want %s", s, want)
 	}
 	return v, nil

@@ -17,16 +17,23 @@ const least = 1e-3
 // prior is how much it costs to move a constant by a factor of e from where it
 // started, against an error of a whole measured time: it keeps what the rows say
 // nothing about where it was.
-const prior = .01
+const prior = .001
+
+// odd is the error from which on a row does not lead any more.
+const odd = .2
+
+// steep says how much more than by its square a large error counts: twice as
+// much at 2 %.
+const steep = 2000
 
 // starts is how many points around the profile the fit begins from, as valleys
 // that explain the rows in different ways lie side by side.
-const starts = 10
+const starts = 5
 
 // Fit changes the named constants of a profile so that errors become small. The
 // function errors returns, for a profile, the logarithm of predicted over
-// measured time for each row; large ones count by their size and not by its
-// square, so that single odd rows do not lead. It fails for a constant that is
+// measured time for each row. Large errors count by more than their square, as
+// the worst row matters, but odd rows do not lead. It fails for a constant that is
 // not known and where errors are not numbers.
 //
 // The method is Nelder and Mead's, from several points, and begun anew from the
@@ -59,8 +66,9 @@ func Fit(p *Profile, names []string, errors func(*Profile) []float64) (*Profile,
 	cost := func(x []float64) float64 {
 		sum := 0.0
 		for _, e := range errors(at(x)) {
-			const small = .12 // up to which errors count by their square
-			sum += small * (math.Sqrt(1+e*e/(small*small)) - 1)
+			e = min(math.Abs(e), odd)
+			square := e * e
+			sum += square + float64(steep*square*square)
 		}
 		for i := range x {
 			d := x[i] - start[i]
@@ -104,6 +112,28 @@ func Fit(p *Profile, names []string, errors func(*Profile) []float64) (*Profile,
 		}
 	}
 	return at(best), nil
+}
+
+// With returns a copy with the named constants of another profile.
+func (p *Profile) With(from *Profile, names []string) *Profile {
+	q := p.clone()
+	for _, name := range names {
+		f := &fields[index(name)]
+		f.set(q, f.get(from))
+	}
+	return q
+}
+
+// Set returns a copy with another value of a constant, in the unit of the files.
+// It fails for a name that is not known.
+func (p *Profile) Set(name string, v float64) (*Profile, error) {
+	i := index(name)
+	if i < 0 {
+		return nil, fmt.Errorf("unknown constant %s", name)
+	}
+	q := p.clone()
+	fields[i].set(q, v)
+	return q, nil
 }
 
 // clone returns a copy that can be changed.

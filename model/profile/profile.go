@@ -34,6 +34,7 @@ const (
 	// known counts those that files have constants of.
 	known     = int(model.NVLSTree) + 1
 	protocols = int(model.Simple) + 1
+	kernels   = 5
 )
 
 // Profile is the set of constants of one kind of machine. Its model of a step:
@@ -67,12 +68,18 @@ type Profile struct {
 	// memory (NVLS scatter and gather).
 	Copy      [algorithms][protocols]units.Rate
 	LocalCopy units.Rate
+	// Miss is for how many buffers more one counts that is read from the GPU's
+	// memory and not from its cache, which holds Cache bytes.
+	Miss  [algorithms][protocols]float64
+	Cache units.Bytes
 	// Latency is that of one link, by its type.
 	Latency map[topo.LinkType]units.Time
 	// Efficiency is the share of a link's rate that transfers reach, and Multimem
 	// the share of that which the switch's multicasts and reductions do.
 	Efficiency map[topo.LinkType]float64
 	Multimem   float64
+	// Kernel is what tutti's own kernels take, in the order of [Kernels].
+	Kernel [kernels]KernelCost
 	// Message is what it takes to post a message to a NIC, by who does: the proxy's
 	// is a part of the network's Handover or, over LL, of its Latency. QueuePair is what one queue pair
 	// carries, 0 where nothing is known.
@@ -96,10 +103,23 @@ const (
 func (p *Profile) extend() {
 	for a := known; a < algorithms; a++ {
 		p.Base[a], p.Copy[a], p.Turn[a], p.Ramp[a] = p.Base[model.Ring], p.Copy[model.Ring], p.Turn[model.Ring], p.Ramp[model.Ring]
+		p.Miss[a] = p.Miss[model.Ring]
 		for h := range hops {
 			p.Handover[h][a] = p.Handover[h][model.Ring]
 		}
 	}
+}
+
+// Misses returns for how many buffers more one counts that is a part of so much
+// memory, gone over again and again. Of W bytes a cache for C that replaces at
+// random finds about (C/W)^2 again, within 0.06 of the share h = exp(-(1-h)W/C)
+// that it would.
+func (p *Profile) Misses(a model.Algorithm, q model.Protocol, footprint units.Bytes) float64 {
+	if footprint <= p.Cache {
+		return 0
+	}
+	found := float64(p.Cache) / float64(footprint)
+	return p.Miss[a][q] * (1 - float64(found*found))
 }
 
 // RampBytes is the size of an item from which on a step takes its whole Ramp:

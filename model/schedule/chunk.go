@@ -40,6 +40,18 @@ type part struct{ offset, count int64 }
 // traffic, the same number for every channel but the last. Small calls use
 // fewer channels than they may (enqueue.cc, scheduleCollTasksToPlan).
 func split(t Task) []part {
+	share, n := shares(t)
+	parts := make([]part, n)
+	for i := range parts {
+		offset := int64(i) * share
+		parts[i] = part{offset, min(share, t.Count-offset)}
+	}
+	return parts
+}
+
+// shares returns how many elements every channel but the last works on, and how
+// many channels have any.
+func shares(t Task) (share int64, channels int) {
 	traffic := t.blocks() // for each byte of Count
 	if t.Collective == model.AllReduce {
 		traffic = 2
@@ -49,12 +61,8 @@ func split(t Task) []part {
 	}
 	cell := elements(t, roundUp(cellTraffic/traffic, 16))
 	cells := divUp(t.Count, cell)
-	share := cell * max(1, divUp(cells, int64(t.Channels)))
-	var parts []part
-	for offset := int64(0); offset < t.Count; offset += share {
-		parts = append(parts, part{offset, min(share, t.Count-offset)})
-	}
-	return parts
+	share = cell * max(1, divUp(cells, int64(t.Channels)))
+	return share, int(divUp(t.Count, share))
 }
 
 // looped is a part that is worked on in loops of several chunks each.

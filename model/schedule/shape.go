@@ -26,14 +26,14 @@ type Shape struct {
 
 // RingShape returns the shape of a task on rings.
 func RingShape(t Task) Shape {
-	parts := split(t)
+	part, channels := firstPart(t)
 	chunk, slice := ringSteps(t)
 	perLoop, grain := int64(1), int64(1)
 	if t.Collective == model.AllReduce {
 		perLoop, grain = int64(t.Ranks), elements(t, 16)
 	}
-	p := parts[0].loop(perLoop, inGrains(t, chunk*step(t.Protocol)), grain)
-	s := shape(t, p, len(parts))
+	p := part.loop(perLoop, inGrains(t, chunk*step(t.Protocol)), grain)
+	s := shape(t, p, channels)
 	if t.Collective == model.AllReduce {
 		rest := p.count - int64(p.loops-1)*perLoop*p.chunk
 		s.Filled = int(divUp(rest, max(1, p.last)))
@@ -51,27 +51,69 @@ func RingShape(t Task) Shape {
 
 // TreeShape returns the shape of a task on trees: each loop is one chunk.
 func TreeShape(t Task) Shape {
-	parts := split(t)
-	chunk := treeChunk(t, parts[0])
-	return shape(t, parts[0].loop(1, chunk, 1), len(parts))
+	part, channels := firstPart(t)
+	chunk := treeChunk(t, part)
+	return shape(t, part.loop(1, chunk, 1), channels)
 }
 
 // PairsShape returns the shape of a task in one or two shots over slots: each
 // loop is a chunk, or one for each rank.
 func PairsShape(t Task) Shape {
-	parts := split(t)
+	part, channels := firstPart(t)
 	perLoop, grain := int64(1), int64(1)
 	if t.Algorithm == model.TwoShot {
 		perLoop, grain = int64(t.Ranks), elements(t, 16)
 	}
-	return shape(t, parts[0].loop(perLoop, inGrains(t, step(t.Protocol)), grain), len(parts))
+	chunk := inGrains(t, step(t.Protocol))
+	switch { // peers reach each other's buffers
+	case t.Protocol != model.Simple:
+	case t.Algorithm == model.TwoShot:
+		chunk = roundUp(divUp(part.count, perLoop), grain)
+	case t.Algorithm == model.OneShot && !t.InPlace:
+		chunk = part.count
+	}
+	return shape(t, part.loop(perLoop, chunk, grain), channels)
+}
+
+// RoundsShape returns the shape of one round of sends, or of one block of PAT.
+func RoundsShape(t Task) Shape {
+	part, channels := firstPart(t)
+	return shape(t, part.loop(1, inGrains(t, step(t.Protocol)), 1), channels)
+}
+
+// HierarchicalShape returns the shape of a task in three stages: each loop is a
+// chunk for each rank.
+func HierarchicalShape(t Task) Shape {
+	part, channels := firstPart(t)
+	return shape(t, part.loop(int64(t.Ranks), inGrains(t, step(t.Protocol)), elements(t, 16)), channels)
+}
+
+// CollNetShape returns the shape of a task on heads whose shares the network adds
+// up: each loop is a chunk for each head.
+func CollNetShape(t Task, heads int) Shape {
+	part, channels := firstPart(t)
+	return shape(t, part.loop(int64(heads), inGrains(t, step(t.Protocol)), elements(t, 16)), channels)
+}
+
+// BlocksShape returns the shape of a task by NVLS that gathers or reduces blocks:
+// each loop is a chunk of every rank's.
+func BlocksShape(t Task) Shape {
+	part, channels := firstPart(t)
+	return shape(t, part.loop(1, nvlsChunkOf(t, part, t.Ranks), 1), channels)
 }
 
 // NVLSShape returns the shape of a task on the given number of heads: each loop
 // is a chunk for each head.
 func NVLSShape(t Task, heads int) Shape {
-	parts := split(t)
-	return shape(t, parts[0].loop(int64(heads), nvlsChunkOf(t, parts[0], heads), elements(t, 16)), len(parts))
+	part, channels := firstPart(t)
+	return shape(t, part.loop(int64(heads), nvlsChunkOf(t, part, heads), elements(t, 16)), channels)
+}
+
+// firstPart returns what the first channel works on, and how many channels have
+// something to do.
+func firstPart(t Task) (first part, channels int) {
+	share, channels := shares(t)
+	return part{0, min(share, t.Count)}, channels
 }
 
 func shape(t Task, p looped, channels int) Shape {

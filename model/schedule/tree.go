@@ -47,17 +47,22 @@ func (r *Tree) number(rank, ch int, role Role) int {
 	return 2*(rank*len(r.parts)+ch) + int(role-RoleUp)
 }
 
-// share is the part of the threads that a direction has: LL and LL128 give
-// reducing 70 %, Simple a half.
-func (r *Tree) share(role Role) float64 {
-	switch {
-	case r.task.Protocol == model.Simple:
-		return .5
-	case role == RoleUp:
-		return .7
-	default:
-		return .3
+// TreeShares returns the parts of the threads that reduce and that broadcast: LL
+// and LL128 give reducing 70 %, Simple a half (NCCL 2.28.3 adds two warps to it).
+func TreeShares(p model.Protocol) (up, down float64) {
+	if p == model.Simple {
+		return .5, .5
 	}
+	return .7, .3
+}
+
+// share is the part of the threads that a direction has.
+func (r *Tree) share(role Role) float64 {
+	up, down := TreeShares(r.task.Protocol)
+	if role == RoleUp {
+		return up
+	}
+	return down
 }
 
 // Worker implements [Schedule].

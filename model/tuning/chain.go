@@ -3,7 +3,6 @@ package tuning
 import (
 	"math/bits"
 
-	"tutti/model"
 	"tutti/model/profile"
 	"tutti/model/schedule"
 	"tutti/model/units"
@@ -18,7 +17,7 @@ type chain struct {
 	// down, so many more are between them.
 	within, between, more int
 	// busiest is how many buffers the busiest worker reads and writes.
-	busiest int
+	busiest float64
 	// around tells that the way down goes on in the direction of the way up.
 	around bool
 	ways
@@ -27,16 +26,14 @@ type chain struct {
 // predictTree predicts double binary trees: a chain in each node, a tree between
 // nodes.
 func (d *Predictor) predictTree(t schedule.Task) Prediction {
-	c := chain{Shape: schedule.TreeShape(t), up: .5, down: .5, within: d.perNode - 1, ways: d.tree}
-	if t.Protocol != model.Simple {
-		c.up, c.down = .7, .3
-	}
+	c := chain{Shape: schedule.TreeShape(t), within: d.perNode - 1, ways: d.tree}
+	c.up, c.down = schedule.TreeShares(t.Protocol)
 	if d.nodes > 1 {
 		c.between = bits.Len(uint(d.nodes - 1))
 	}
 	// The busiest worker passes on what it keeps: to the next of its node and, as
 	// the head of an inner node, to one or two nodes more.
-	c.busiest = 3 + min(2, max(0, d.nodes-2))
+	c.busiest = 2 + float64(min(1, d.perNode-1)+min(2, max(0, d.nodes-2)))
 	if d.ranks == 2 {
 		c.busiest = 2
 	}
@@ -71,8 +68,8 @@ func (d *Predictor) predictChain(t schedule.Task, c chain) Prediction {
 		first = s.Last
 	}
 	up, down := c.up, c.down
-	step := func(share float64, streams int, w way) (whole, data float64) {
-		copying, wire, h := k.moving(first, share, streams), k.wire(first, w), k.handover(w)
+	step := func(share, buffers float64, w way) (whole, data float64) {
+		copying, wire, h := k.moving(first, share, buffers), k.wire(first, w), k.handover(w)
 		switch {
 		case w.hop == profile.HopNET:
 			return k.overhead + copying + wire + h, copying + wire
@@ -83,9 +80,9 @@ func (d *Predictor) predictChain(t schedule.Task, c chain) Prediction {
 		}
 	}
 	var whole, data float64
-	add := func(n int, share float64, streams int, w way) {
+	add := func(n int, share, buffers float64, w way) {
 		if n > 0 {
-			one, item := step(share, streams, w)
+			one, item := step(share, buffers, w)
 			whole += float64(float64(n) * one)
 			data += float64(float64(n) * item)
 		}
@@ -95,32 +92,44 @@ func (d *Predictor) predictChain(t schedule.Task, c chain) Prediction {
 	// leaves keep it.
 	within, between := c.within, c.between
 	if within > 0 {
-		add(1, up, 2, c.intra)
+		add(1, up, k.sends(), c.intra)
 		within--
 	} else {
-		add(1, up, 2, c.inter)
+		add(1, up, k.sends(), c.inter)
 		between--
 	}
-	add(within, up, 3, c.intra)
-	add(between, up, 3, c.inter)
+	add(within, up, k.reduces(), c.intra)
+	add(between, up, k.reduces(), c.inter)
 	top := whole // when the root has the first chunk
 	within, between = c.within-c.more, c.between+c.more
 	if between > 0 {
-		add(1, 1, 4, c.inter)
+		add(1, 1, k.keepsAndSends(), c.inter)
 		between--
 	} else {
-		add(1, 1, 4, c.intra)
+		add(1, 1, k.keepsAndSends(), c.intra)
 		within--
 	}
-	add(between, down, 3, c.inter)
-	add(within, down, 3, c.intra)
+	add(between, down, k.passes(), c.inter)
+	add(within, down, k.passes(), c.intra)
 	// How far chunks follow each other when all workers are at it: the NIC sends
 	// beside them, what copies does not.
 	pace := func(b units.Bytes, intra, inter way) float64 {
-		return max(k.overhead+k.turn+max(k.moving(b, min(up, down), c.busiest), k.wire(b, intra)), k.wire(b, inter))
+		return max(k.overhead+k.turn+max(k.moving(b, up, c.busiest+k.input+k.slots), k.moving(b, down, c.busiest+k.slots), k.wire(b, intra)), k.wire(b, inter))
 	}
-	both := func(b units.Bytes) float64 { return pace(b, c.bothIntra, c.bothInter) }
-	keep := k.moving(first, down, 2)
+	both := func(b units.Bytes) float64 {
+		if k.streams || c.around {
+			return pace(b, c.bothIntra, c.bothInter)
+		}
+		// While the worker of one direction turns to the next chunk, the other has the
+		// links, or both turn at a time. Within one node that depends on how far behind
+		// the root's sums are; half of both is near.
+		apart := max(pace(b, c.intra, c.bothInter), k.wire(b, c.bothIntra))
+		if d.nodes > 1 {
+			return apart
+		}
+		return (apart + pace(b, c.bothIntra, c.bothInter)) / 2
+	}
+	keep := k.moving(first, down, k.keeps())
 	if k.streams {
 		keep = 0 // behind the data
 	}

@@ -7,18 +7,26 @@ import (
 	"slices"
 
 	"tutti/model"
+	"tutti/model/profile"
 	"tutti/model/schedule"
 	"tutti/model/tuning/nccl"
 	"tutti/model/units"
 )
 
-// Way is an algorithm over a protocol.
+// Way is an algorithm over a protocol, as NCCL's kernels and the interpreter go
+// it or, where it is named, as one of tutti's own kernels does.
 type Way struct {
 	Algorithm model.Algorithm
 	Protocol  model.Protocol
+	Kernel    string
 }
 
-func (w Way) String() string { return fmt.Sprintf("%v/%v", w.Algorithm, w.Protocol) }
+func (w Way) String() string {
+	if w.Kernel != "" {
+		return "tutti/" + w.Kernel
+	}
+	return fmt.Sprintf("%v/%v", w.Algorithm, w.Protocol)
+}
 
 // Choice is a way, on so many channels, and what it is predicted to take.
 type Choice struct {
@@ -27,10 +35,11 @@ type Choice struct {
 	Prediction
 }
 
-// Only returns the model with some algorithms alone to choose from.
+// Only returns the model with some algorithms alone to choose from, and none of
+// tutti's own kernels.
 func (d *Predictor) Only(algorithms []model.Algorithm) *Predictor {
 	c := *d
-	c.algorithms = algorithms
+	c.algorithms, c.kernels = algorithms, false
 	return &c
 }
 
@@ -46,8 +55,12 @@ func (d *Predictor) Choices(t schedule.Task, m *Model) ([]Choice, error) {
 	var last error
 	for _, a := range d.algorithms {
 		_, known := nccl.Of(a)
+		rules := m
+		if a == model.Tree && t.Collective.Rooted() { // which NCCL does not have
+			rules = m.On(model.AllReduce)
+		}
 		for _, p := range a.Protocols() {
-			if known && m.Cost(a, p) == (Cost{}) {
+			if known && rules.Cost(a, p) == (Cost{}) {
 				continue
 			}
 			t.Algorithm, t.Protocol = a, p
@@ -57,9 +70,10 @@ func (d *Predictor) Choices(t schedule.Task, m *Model) ([]Choice, error) {
 				last = err
 				continue
 			}
-			list = append(list, Choice{Way{a, p}, t.Channels, predicted})
+			list = append(list, Choice{Way{Algorithm: a, Protocol: p}, t.Channels, predicted})
 		}
 	}
+	list = append(list, d.kernelChoices(t)...)
 	if len(list) == 0 {
 		return nil, cmp.Or(last, fmt.Errorf("no way to carry out %v on %d ranks", t.Collective, d.ranks))
 	}
@@ -76,6 +90,32 @@ func (d *Predictor) Choices(t schedule.Task, m *Model) ([]Choice, error) {
 	return list, nil
 }
 
+// mostRanks is how many GPUs tutti's own kernels join.
+const mostRanks = 8
+
+// kernelTypes are those that tutti's own kernels are built for.
+var kernelTypes = []model.Datatype{model.Float32, model.Float64, model.Float16, model.BFloat16, model.Int32, model.Int64}
+
+// kernelChoices predicts a task by tutti's own kernels, as far as the profile has
+// constants of them. Their blocks stand in the place of channels where they are
+// chosen for a run, and are not told here.
+func (d *Predictor) kernelChoices(t schedule.Task) (list []Choice) {
+	if !d.kernels || d.nodes > 1 || d.ranks > mostRanks || !slices.Contains(kernelTypes, t.Datatype) {
+		return nil
+	}
+	for i, k := range profile.Kernels {
+		cost := d.profile.Kernel[i]
+		if cost.Rate == 0 || k.Collective != t.Collective {
+			continue
+		}
+		p := Prediction{limit: "what each GPU sends", whole: true}
+		whole, sending := cost.Time(k.Sent(d.ranks, t.Bytes()))
+		p.Time, p.terms = whole, [4]float64{whole - sending, 0, 0, sending}
+		list = append(list, Choice{Way{k.Algorithm, k.Protocol, k.Name}, 0, p})
+	}
+	return list
+}
+
 // Range is a run of sizes that one way wins.
 type Range struct {
 	// Best is the choice at the smallest size.
@@ -88,7 +128,11 @@ type Range struct {
 // way begins to win. Between the powers of two that it tries it takes the order
 // of the two ways to change once.
 func (d *Predictor) Ranges(t schedule.Task, m *Model, from, to units.Bytes) ([]Range, error) {
-	size := t.Datatype.Size()
+	bytes := func(count int64) units.Bytes {
+		t.Count = count
+		return t.Bytes()
+	}
+	each := bytes(1)
 	best := func(n int64) (Choice, error) {
 		t.Count = n
 		all, err := d.Choices(t, m)
@@ -97,12 +141,12 @@ func (d *Predictor) Ranges(t schedule.Task, m *Model, from, to units.Bytes) ([]R
 		}
 		return all[0], nil
 	}
-	n, end := int64(max(1, from/size)), int64(to/size)
+	n, end := int64(max(1, from/each)), int64(max(1, to/each))
 	now, err := best(n)
 	if err != nil {
 		return nil, err
 	}
-	list := []Range{{now, units.Bytes(n) * size, units.Bytes(n) * size}}
+	list := []Range{{now, bytes(n), bytes(n)}}
 	for n < end {
 		next := min(end, 2*n)
 		for lo := n; lo < next; {
@@ -112,7 +156,7 @@ func (d *Predictor) Ranges(t schedule.Task, m *Model, from, to units.Bytes) ([]R
 			}
 			last := &list[len(list)-1]
 			if at.Way == last.Best.Way {
-				last.To, lo = units.Bytes(next)*size, next
+				last.To, lo = bytes(next), next
 				continue
 			}
 			// The last size of the way before, and the first of the one after.
@@ -129,12 +173,12 @@ func (d *Predictor) Ranges(t schedule.Task, m *Model, from, to units.Bytes) ([]R
 					hi = middle
 				}
 			}
-			last.To = units.Bytes(lo) * size
+			last.To = bytes(lo)
 			c, err := best(hi)
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, Range{c, units.Bytes(hi) * size, units.Bytes(hi) * size})
+			list = append(list, Range{c, bytes(hi), bytes(hi)})
 			lo = hi
 		}
 		n = next

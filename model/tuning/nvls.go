@@ -56,3 +56,30 @@ func (d *Predictor) predictNVLS(t schedule.Task) Prediction {
 	}
 	return p
 }
+
+// predictNVLSBlocks predicts AllGather and ReduceScatter through the switch: each
+// rank's block crosses its link once and every other link once.
+func (d *Predictor) predictNVLSBlocks(t schedule.Task) Prediction {
+	s := schedule.BlocksShape(t)
+	k := d.kernel(t, s.Channels)
+	n := float64(d.ranks)
+	local := 1e6 / float64(d.profile.LocalCopy)
+	const own, all = 12. / 16, 8. / 16
+	h := d.nvls.latency + d.profile.Handover[profile.HopNVLink][t.Algorithm][t.Protocol].Microseconds()
+	stage := func(b units.Bytes) (one, every float64) {
+		link := float64(b) * n * d.nvls.link * k.channels / d.profile.Multimem
+		return max(float64(b)*k.perByte/own, link), float64(b) * n * local / all
+	}
+	b := s.Chunk
+	if s.Loops == 1 {
+		b = s.Last
+	}
+	one, every := stage(b)
+	p := Prediction{limit: "the slower of the switch and the copying beside it"}
+	p.terms = [4]float64{k.base, 2*k.overhead + h, one + every, 0}
+	if s.Loops > 1 {
+		lastOne, lastEvery := stage(s.Last)
+		p.terms[3] = float64(float64(s.Loops-2)*(k.overhead+max(one, every))) + k.overhead + max(lastOne, lastEvery)
+	}
+	return p
+}

@@ -9,41 +9,119 @@ import (
 // stage is what a worker of an all-pairs schedule does in one step.
 type stage struct {
 	copied units.Bytes // by the worker
-	// streams is how many buffers it reads and writes.
-	streams int
-	sent    units.Bytes // by every worker, on its GPU's link
+	// buffers is how many buffers it reads and writes.
+	buffers float64
+	moved   units.Bytes // by every worker, on the busiest GPU's link
+	waits   bool        // for what the others did in the stage before
 }
 
-// predictPairs follows a worker of one or two shots: each stage waits for what
-// all others send it in the one before.
-func (d *Predictor) predictPairs(t schedule.Task) Prediction {
+// predictOneShot predicts all-pairs in one hop, for the rank that has most to do.
+func (d *Predictor) predictOneShot(t schedule.Task) Prediction {
 	s := schedule.PairsShape(t)
 	k := d.kernel(t, s.Channels)
-	n, others := d.ranks, units.Bytes(d.ranks-1)
-	stages := func(b units.Bytes) []stage {
-		if t.Algorithm == model.OneShot {
-			return []stage{{b, n, others * b}, {b, n + 1, 0}}
-		}
-		return []stage{{others * b, 3, others * b}, {b, 2 * n, others * b}, {others * b, 3, 0}}
+	pull := t.Protocol == model.Simple && !t.InPlace
+	from, to := d.ranks-1, d.ranks-1
+	sendAll, keepAll := false, false // a block for each of the others
+	switch t.Collective {
+	case model.SendRecv, model.Exchange:
+		from, to = 1, 1
+	case model.AllToAll:
+		sendAll, keepAll = true, true
+	case model.AllGather:
+		keepAll = true
+	case model.ReduceScatter:
+		sendAll = true
 	}
-	h := k.handover(d.pairs)
+	reduces := t.Collective.Reduces()
+	switch { // some send and others keep
+	case pull:
+	case t.Collective == model.Broadcast:
+		p := k.predictStages(s, func(b units.Bytes) []stage {
+			send := stage{copied: b, buffers: float64(d.ranks) + k.input, moved: units.Bytes(d.ranks-1) * b}
+			if t.InPlace {
+				return []stage{send}
+			}
+			return []stage{{copied: b, buffers: 2 + k.input}, send}
+		})
+		p.terms[1] += k.handover(d.pairs) + k.overhead
+		if !k.streams {
+			p.terms[2] += k.moving(s.Last, 1, 2)
+		}
+		return p
+	case t.Collective == model.Reduce: // all on the root's link
+		way := d.pairs
+		way.perByte *= float64(d.ranks - 1)
+		return k.pipe(s, []leg{{1, 1, 2 + k.input, way}}, leg{share: 1, buffers: float64(d.ranks) + 1 + k.input})
+	}
+	return k.predictStages(s, func(b units.Bytes) []stage {
+		var list []stage
+		if !reduces && !t.InPlace && t.CanOverlap() || t.Collective == model.AllToAll {
+			list = append(list, stage{copied: b, buffers: 2 + k.input})
+		}
+		send := stage{copied: b, buffers: float64(to) + 1 + k.input, moved: units.Bytes(max(from, to)) * b}
+		if sendAll {
+			send.copied, send.buffers = units.Bytes(to)*b, 3
+		}
+		keep := stage{copied: b, buffers: float64(from) + 1, waits: true}
+		switch {
+		case t.Collective == model.Broadcast: // the root sends to all, the others receive
+			keep.buffers = 2
+		case keepAll:
+			keep.copied, keep.buffers = units.Bytes(from)*b, 3
+		case reduces:
+			keep.buffers += 1 + k.input
+		}
+		if t.Collective == model.Reduce { // the others send, the root reduces
+			send.buffers = 2 + k.input
+		}
+		if pull {
+			send.moved, keep.moved = 0, send.moved
+		}
+		list = append(list, send, keep)
+		if pull { // all tell that they have read, and hear it
+			list = append(list, stage{}, stage{waits: true})
+		}
+		return list
+	})
+}
+
+// predictTwoShot predicts AllReduce by a share for each rank.
+func (d *Predictor) predictTwoShot(t schedule.Task) Prediction {
+	s := schedule.PairsShape(t)
+	k := d.kernel(t, s.Channels)
+	n, others := float64(d.ranks), units.Bytes(d.ranks-1)
+	return k.predictStages(s, func(b units.Bytes) []stage {
+		scatter := stage{copied: others * b, buffers: 3, moved: others * b}
+		reduce := stage{copied: b, buffers: 2*n + k.input, moved: others * b, waits: true}
+		gather := stage{copied: others * b, buffers: 3, waits: true}
+		if t.Protocol == model.Simple { // the others load from the input, and store into the output
+			scatter.moved, gather.copied, reduce.moved = 0, 0, 2*reduce.moved
+		}
+		return []stage{scatter, reduce, gather}
+	})
+}
+
+// predictStages follows a worker through its stages.
+func (k *kernel) predictStages(s schedule.Shape, stages func(units.Bytes) []stage) Prediction {
+	h := k.handover(k.pairs)
 	loop := func(b units.Bytes) (whole, data float64) {
-		arrives := 0.0 // all of what the others sent in the stage before
-		list := stages(b)
-		for i, st := range list {
+		begun, arrives := 0.0, 0.0 // when what the others sent in the stage before began to come, and is all there
+		for i, st := range stages(b) {
+			if i > 0 {
+				whole += k.turn
+			}
+			if st.waits && k.streams { // the readers begin when the writers do
+				whole = max(whole, begun)
+			} else if st.waits {
+				whole = max(whole, arrives)
+			}
 			start := whole + k.overhead
-			end := max(start+k.moving(st.copied, 1, st.streams), start+k.wire(st.sent, d.pairs), arrives)
-			data += end - start
-			if i == len(list)-1 {
-				whole = end
-				break
+			whole = start + max(k.moving(st.copied, 1, st.buffers), k.wire(st.moved, k.pairs))
+			if st.waits {
+				whole = max(whole, arrives)
 			}
-			arrives = end + h
-			if k.streams { // the readers begin when the writers do
-				whole = max(end+k.turn, start+h)
-			} else {
-				whole = max(end+k.turn, arrives)
-			}
+			data += whole - start
+			begun, arrives = start+h, whole+h
 		}
 		return whole, data
 	}

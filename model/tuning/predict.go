@@ -25,11 +25,15 @@ type Prediction struct {
 	Time  float64
 	terms [4]float64
 	limit string
+	whole bool // what a kernel takes in all was measured: there are the ends of the call, and the rest
 }
 
 // Terms tells what the time is made of, in the order of a call: the terms add up
 // to it.
 func (p Prediction) Terms() []Term {
+	if p.whole {
+		return []Term{{"launch, waits and end of the kernel", p.terms[0]}, {p.limit, p.terms[3]}}
+	}
 	return []Term{
 		{"launch and end of the kernel", p.terms[0]},
 		{"way of the first chunk: hops and handovers", p.terms[1]},
@@ -48,15 +52,18 @@ type Predictor struct {
 	ranks, nodes, perNode int
 	profile               *profile.Profile
 	algorithms            []model.Algorithm // to choose from
+	kernels               bool              // tutti's own are to choose from, too
 	ring, rail, tree      ways
-	pairs                 way // from a rank to each other of its node
+	rounds                ways // from every rank to one of its node, or to its like in another
+	pairs                 way  // from a rank to each other of its node
 	railError             error
 	nvls                  nvlsWays
+	collNet               collNetWays
 }
 
 // NewPredictor measures the ways that the graphs of a cluster take.
 func NewPredictor(c *topo.Cluster, g search.Graphs, p *profile.Profile) *Predictor {
-	d := &Predictor{ranks: c.Ranks(), nodes: c.Nodes, perNode: c.RanksPerNode(), profile: p, algorithms: model.Algorithms()}
+	d := &Predictor{ranks: c.Ranks(), nodes: c.Nodes, perNode: c.RanksPerNode(), profile: p, algorithms: model.Algorithms(), kernels: c.Machine.NVS >= 0}
 	if d.ranks == 1 {
 		return d
 	}
@@ -68,7 +75,9 @@ func NewPredictor(c *topo.Cluster, g search.Graphs, p *profile.Profile) *Predict
 	if d.nodes == 1 {
 		d.pairs = d.ring.intra
 	}
+	d.rounds = d.roundWays(c)
 	d.tree = d.treeWays(c, search.NewTrees(c, g.Tree))
+	d.collNet = d.collNetWays(c, g)
 	d.nvls.err = g.NVLSError
 	if g.NVLSError == nil && len(g.NVLS.Channels) > 0 {
 		d.nvls = d.nvlsWays(c, search.NewHeads(c, g.NVLS))
@@ -91,55 +100,118 @@ func (d *Predictor) SameLinks(p *profile.Profile) bool {
 
 var errSingle = errors.New("a single rank has nothing to exchange")
 
-// Predict predicts a task. It fails for what the model does not know.
+// Predict predicts a task. It fails for what does not run on the cluster and what
+// the model does not know.
 func (d *Predictor) Predict(t schedule.Task) (Prediction, error) {
-	switch rings := t.Algorithm == model.Ring || t.Algorithm == model.RailRing; {
-	case t.Collective == model.AllReduce, rings && (t.Collective == model.AllGather || t.Collective == model.ReduceScatter):
-	case rings:
-		return Prediction{}, fmt.Errorf("no model of %v by %v yet: want %v, %v or %v", t.Collective, t.Algorithm, model.AllReduce, model.AllGather, model.ReduceScatter)
-	default:
-		return Prediction{}, fmt.Errorf("no model of %v by %v yet: want %v", t.Collective, t.Algorithm, model.AllReduce)
-	}
 	if d.ranks == 1 {
 		return Prediction{}, errSingle
 	}
 	t.Ranks, t.Nodes = d.ranks, d.nodes
-	var p Prediction
-	switch t.Algorithm {
-	case model.Ring:
-		p = d.predictRing(t)
-	case model.Tree:
-		p = d.predictTree(t)
-	case model.SimpleRing:
-		p = d.predictSimpleRing(t)
-	case model.RailRing:
-		if d.railError != nil {
-			return p, d.railError
-		}
-		rails := *d
-		rails.ring = d.rail
-		p = rails.predictRing(t)
-	case model.OneShot, model.TwoShot:
-		switch {
-		case d.nodes > 1:
-			return p, fmt.Errorf("%v spans one machine, not %d", t.Algorithm, d.nodes)
-		case t.Protocol == model.Simple:
-			return p, fmt.Errorf("no model of %v over %v yet: want ll or ll128", t.Algorithm, t.Protocol)
-		}
-		p = d.predictPairs(t)
-	case model.NVLS, model.NVLSTree:
-		if d.nvls.err != nil {
-			return p, d.nvls.err
-		}
-		if (t.Algorithm == model.NVLS) != (d.nodes == 1) {
-			return p, fmt.Errorf("%v does not run on %d nodes", t.Algorithm, d.nodes)
-		}
-		p = d.predictNVLS(t)
-	default:
-		return p, fmt.Errorf("no model of %v yet: want ring, tree, nvls, nvlstree, simplering, railring, oneshot or twoshot", t.Algorithm)
+	p, err := d.predict(t)
+	if err != nil {
+		return Prediction{}, err
 	}
 	for _, term := range p.terms {
 		p.Time += term
 	}
 	return p, nil
+}
+
+func (d *Predictor) predict(t schedule.Task) (p Prediction, err error) {
+	switch t.Algorithm {
+	case model.Ring, model.RailRing:
+		on := d
+		if t.Algorithm == model.RailRing {
+			if d.railError != nil {
+				return p, d.railError
+			}
+			rails := *d
+			rails.ring = d.rail
+			on = &rails
+		}
+		switch t.Collective {
+		case model.AllReduce, model.AllGather, model.ReduceScatter:
+			return on.predictRing(t), nil
+		case model.Broadcast, model.Reduce:
+			return on.predictRingCast(t), nil
+		}
+	case model.Tree:
+		if t.Collective.Rooted() {
+			return d.predictTreeCast(t), nil
+		}
+	case model.P2P:
+		switch t.Collective {
+		case model.AllToAll, model.SendRecv, model.Exchange:
+			return d.predictRounds(t), nil
+		}
+	case model.OneShot:
+		if d.nodes > 1 {
+			return p, errNodes(t.Algorithm, d.nodes)
+		}
+		return d.predictOneShot(t), nil
+	case model.NVLS:
+		switch t.Collective {
+		case model.AllGather, model.ReduceScatter:
+			switch {
+			case d.nvls.err != nil:
+				return p, d.nvls.err
+			case d.nodes > 1:
+				return p, errNodes(t.Algorithm, d.nodes)
+			}
+			return d.predictNVLSBlocks(t), nil
+		}
+	case model.PAT:
+		switch t.Collective {
+		case model.AllGather, model.ReduceScatter:
+			if d.perNode > 1 {
+				return p, fmt.Errorf("%v is for one GPU a node, not %d", t.Algorithm, d.perNode)
+			}
+			return d.predictPAT(t), nil
+		}
+	}
+	if t.Collective != model.AllReduce {
+		return p, errUnknown(t)
+	}
+	switch t.Algorithm {
+	case model.Tree:
+		return d.predictTree(t), nil
+	case model.SimpleRing:
+		return d.predictSimpleRing(t), nil
+	case model.TwoShot:
+		if d.nodes > 1 {
+			return p, errNodes(t.Algorithm, d.nodes)
+		}
+		return d.predictTwoShot(t), nil
+	case model.Hierarchical:
+		if d.nodes == 1 {
+			return p, errNodes(t.Algorithm, d.nodes)
+		}
+		return d.predictHierarchical(t), nil
+	case model.CollNet, model.CollNetChain:
+		switch {
+		case d.collNet.heads == 0:
+			return p, fmt.Errorf("%v needs several nodes, and a network that reduces", t.Algorithm)
+		case t.Algorithm == model.CollNet:
+			return d.predictCollNet(t), nil
+		default:
+			return d.predictCollNetChain(t), nil
+		}
+	case model.NVLS, model.NVLSTree:
+		switch {
+		case d.nvls.err != nil:
+			return p, d.nvls.err
+		case (t.Algorithm == model.NVLS) != (d.nodes == 1):
+			return p, errNodes(t.Algorithm, d.nodes)
+		}
+		return d.predictNVLS(t), nil
+	}
+	return p, errUnknown(t)
+}
+
+func errUnknown(t schedule.Task) error {
+	return fmt.Errorf("no model of %v by %v yet", t.Collective, t.Algorithm)
+}
+
+func errNodes(a model.Algorithm, nodes int) error {
+	return fmt.Errorf("%v does not run on %d nodes", a, nodes)
 }

@@ -1,12 +1,12 @@
 package tuning_test
 
 import (
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
-
 	"tutti/model"
 	"tutti/model/profile"
 	"tutti/model/schedule"
@@ -28,9 +28,14 @@ type world struct {
 func newWorld(t require.TestingT, machine string, nodes, gpus int) world {
 	m, err := topo.Open(machine)
 	require.NoError(t, err)
-	c, err := topo.NewCluster(m, nodes, gpus, topo.RailOptimised)
+	fabric := topo.RailOptimised
+	fabric.Levels = slices.Clone(fabric.Levels)
+	for i := range fabric.Levels {
+		fabric.Levels[i].Reduces = true
+	}
+	c, err := topo.NewCluster(m, nodes, gpus, fabric)
 	require.NoError(t, err)
-	g, p := search.All(c), profile.ForGPU(m.SM())
+	g, p := search.Find(c, search.Options{CollNet: true, SHARP: true}), profile.ForGPU(m.SM())
 	return world{c, g, p, tuning.New(c, g), tuning.NewPredictor(c, g, p)}
 }
 
@@ -41,87 +46,80 @@ func (w world) task(a model.Algorithm, p model.Protocol, size units.Bytes) sched
 	}
 }
 
-// modelled are the algorithms that the model knows.
-var modelled = []model.Algorithm{model.Ring, model.Tree, model.NVLS, model.NVLSTree, model.OneShot, model.TwoShot, model.RailRing, model.SimpleRing}
-
-// tolerance returns how far the model may be from the simulator: 5 %, but
-//   - 6 % for rings on several nodes, whose hops differ from channel to channel,
-//     and for two shots of so little that ranks have nothing to do;
-//   - 10 % for trees of two ranks, where half of the channels go each way and
-//     chunks up and down meet on the links for a part of the time, and for trees of
-//     several nodes, which share NICs and NVLink in such ways;
-//   - 10 % for simple rings, for the same reason;
-//   - 14 % for NVLS trees, where switches and NICs are busy in turn.
-func tolerance(w world, a model.Algorithm) float64 {
-	switch nodes := w.cluster.Nodes; {
-	case a == model.NVLSTree:
-		return .14
-	case a == model.SimpleRing, a == model.Tree && (nodes > 1 || w.cluster.Ranks() == 2):
+// tolerance returns how far the model may be from the simulator: 5 %, but more
+// where chunks of several kinds meet on links for a part of the time, which a
+// formula for the pace of all does not see:
+//   - 8 % for rings that gather or reduce blocks on several nodes, where the worst
+//     way is not that of the first chunk;
+//   - 9 % for simple rings, 10 % for trees and 13 % for NVLS trees, for calls of so
+//     few chunks that up and down meet in part;
+//   - 11 % for all-to-all of several nodes and for Broadcast and Reduce of few
+//     chunks, and 35 % for these on trees, in which the root has another place in
+//     each channel, and on a node's rail rings, each of which goes another way.
+func tolerance(w world, t schedule.Task) float64 {
+	nodes, blocks := w.cluster.Nodes, t.Collective == model.AllGather || t.Collective == model.ReduceScatter
+	switch {
+	case t.Collective.Rooted() && (t.Algorithm == model.Tree || t.Algorithm == model.RailRing && nodes == 1):
+		return .35
+	case t.Algorithm == model.NVLSTree:
+		return .13
+	case t.Algorithm == model.P2P, t.Collective.Rooted():
+		return .11
+	case t.Algorithm == model.Tree:
 		return .1
-	case nodes > 1, a == model.TwoShot:
-		return .06
+	case t.Algorithm == model.SimpleRing:
+		return .09
+	case blocks && nodes > 1:
+		return .08
 	default:
 		return .05
 	}
 }
 
-// The model says what the simulator says.
+// The model says what the simulator says: of every algorithm and protocol, for
+// every collective, by size.
 func TestPredictorAgreesWithSimulator(t *testing.T) {
-	worlds := []world{newWorld(t, "h200x4", 1, 0), newWorld(t, "h200x4", 1, 2), newWorld(t, "h200x4", 1, 3), newWorld(t, "dgx-h100", 1, 0)}
-	for _, nodes := range []int{2, 3, 4} {
+	worlds := []world{newWorld(t, "h200x4", 1, 0), newWorld(t, "h200x4", 1, 2), newWorld(t, "h200x4", 1, 3)}
+	for _, nodes := range []int{1, 2, 3, 4} {
 		worlds = append(worlds, newWorld(t, "dgx-h100", nodes, 0))
 	}
-	rapid.Check(t, func(r *rapid.T) {
-		w := rapid.SampledFrom(worlds).Draw(r, "world")
-		a := rapid.SampledFrom(modelled).Draw(r, "algorithm")
-		p := rapid.SampledFrom(a.Protocols()).Draw(r, "protocol")
-		size := units.Bytes(4) << rapid.IntRange(1, 25).Draw(r, "size")
-		s, err := schedule.New(w.task(a, p, size), w.cluster, w.graphs)
-		if err != nil {
-			return // not on this cluster
+	cases, close := 0, 0
+	for _, w := range worlds {
+		for _, a := range model.Algorithms() {
+			for _, c := range a.Collectives() {
+				for _, p := range a.Protocols() {
+					for size := units.Bytes(32); size <= 512*units.MiB; size *= 32 {
+						task := w.task(a, p, size)
+						task.Collective = c
+						task = task.Sized(size)
+						s, err := schedule.New(task, w.cluster, w.graphs)
+						if err != nil || task.Count == 0 {
+							continue // not on this cluster
+						}
+						predicted, err := w.model.Predict(s.Task())
+						if err != nil {
+							assert.Regexp(t, "one GPU a node|does not run on", err.Error())
+							continue
+						}
+						simulated, err := sim.Run(s, w.cluster, w.profile)
+						require.NoError(t, err)
+						off := math.Abs(predicted.Time/simulated.Time.Microseconds() - 1)
+						assert.LessOrEqual(t, off, tolerance(w, task), "%v by %v over %v, %v on %d ranks of %d nodes", c, a, p, size, task.Ranks, task.Nodes)
+						if cases++; off <= .05 {
+							close++
+						}
+						sum := 0.0
+						for _, term := range predicted.Terms() {
+							sum += term.Time
+						}
+						assert.InDelta(t, predicted.Time, sum, 1e-9*predicted.Time)
+					}
+				}
+			}
 		}
-		simulated, err := sim.Run(s, w.cluster, w.profile)
-		require.NoError(r, err)
-		predicted, err := w.model.Predict(s.Task())
-		if all := a == model.OneShot || a == model.TwoShot; all && p == model.Simple {
-			require.ErrorContains(r, err, "no model of")
-			return
-		}
-		require.NoError(r, err)
-		assert.InEpsilonf(r, simulated.Time.Microseconds(), predicted.Time, tolerance(w, a), "%v over %v, %v on %d ranks", a, p, size, w.cluster.Ranks())
-		sum := 0.0
-		for _, term := range predicted.Terms() {
-			sum += term.Time
-		}
-		assert.InDelta(r, predicted.Time, sum, 1e-9)
-	})
-}
-
-// Gathering and reducing alone, on rings: within 5 % on one node and 10 % on
-// several, where the worst way over all blocks is not that of the first chunk.
-func TestPredictorAgreesOnHalves(t *testing.T) {
-	worlds := []world{newWorld(t, "h200x4", 1, 2), newWorld(t, "h200x4", 1, 3), newWorld(t, "dgx-h100", 1, 0), newWorld(t, "dgx-h100", 2, 0), newWorld(t, "dgx-h100", 3, 0)}
-	rapid.Check(t, func(r *rapid.T) {
-		w := rapid.SampledFrom(worlds).Draw(r, "world")
-		a := rapid.SampledFrom([]model.Algorithm{model.Ring, model.RailRing}).Draw(r, "algorithm")
-		p := rapid.SampledFrom(a.Protocols()).Draw(r, "protocol")
-		task := w.task(a, p, units.Bytes(4)<<rapid.IntRange(1, 22).Draw(r, "size"))
-		task.Collective = rapid.SampledFrom([]model.Collective{model.AllGather, model.ReduceScatter}).Draw(r, "collective")
-		task.InPlace = rapid.Bool().Draw(r, "in place")
-		s, err := schedule.New(task, w.cluster, w.graphs)
-		if err != nil {
-			return // not on this cluster
-		}
-		simulated, err := sim.Run(s, w.cluster, w.profile)
-		require.NoError(r, err)
-		predicted, err := w.model.Predict(s.Task())
-		require.NoError(r, err)
-		tolerance := .05
-		if task.Nodes > 1 {
-			tolerance = .1
-		}
-		assert.InEpsilonf(r, simulated.Time.Microseconds(), predicted.Time, tolerance, "%v by %v over %v, %d elements on %d ranks", task.Collective, a, p, task.Count, task.Ranks)
-	})
+	}
+	t.Logf("%d of %d within 5 %%", close, cases)
+	assert.GreaterOrEqual(t, float64(close), .96*float64(cases))
 }
 
 // BenchmarkPredict predicts a ring on 16,384 nodes.

@@ -7,37 +7,87 @@ import (
 	"tutti/model/units"
 )
 
-// hop returns what a hop of a ring takes the first item (latency), and how long
-// it keeps the worker or the connection busy with a chunk: with its slices, with
-// the NIC's sending, or waiting for free slots. The step reads and writes the
-// given number of buffers.
-func (k *kernel) hop(s schedule.Shape, slice, tail units.Bytes, w way, streams int) (latency, busy, data float64) {
+// hop is what a hop of a ring takes: the first item (latency), of which so much
+// is data, and how long a chunk keeps the worker busy and the connection: with
+// the NIC's sending, or waiting for free slots.
+type hop struct{ latency, data, worker, network float64 }
+
+// busy returns how far steps over the hop follow each other.
+func (h hop) busy() float64 { return max(h.worker, h.network) }
+
+// hop returns what a hop takes in a step that reads and writes the given number
+// of buffers.
+func (k *kernel) hop(s schedule.Shape, slice, tail units.Bytes, w way, buffers float64) (h hop) {
 	rest := float64(s.Slices - 1)
-	h := k.handover(w)
-	first, last := k.moving(slice, 1, streams), k.moving(tail, 1, streams)
+	handover := k.handover(w)
+	first, last := k.moving(slice, 1, buffers), k.moving(tail, 1, buffers)
 	if w.hop == profile.HopNET { // the worker fills a slot, the NIC sends it
 		send := k.wire(slice, w)
-		latency = k.overhead + first + send + h
-		busy = (1+rest)*(k.overhead+k.turn) + first + float64(rest*last)
-		trip := latency + k.overhead + first + w.latency
-		return latency, max(busy, send+float64(rest*k.wire(tail, w)), trip*float64(s.Slices)/float64(s.Slots)), first + send
+		h.latency = k.overhead + first + send + handover
+		h.worker = (1+rest)*(k.overhead+k.turn) + first + float64(rest*last)
+		trip := h.latency + k.overhead + first + w.latency
+		h.network = max(send+float64(rest*k.wire(tail, w)), trip*float64(s.Slices)/float64(s.Slots))
+		h.data = first + send
+		return h
 	}
-	data = max(first, k.wire(slice, w))
-	busy = (1+rest)*(k.overhead+k.turn) + data + float64(rest*max(last, k.wire(tail, w)))
-	if k.streams { // the reader follows the writer word by word
-		return k.overhead + h, busy, 0
+	data := max(first, k.wire(slice, w))
+	h.worker = (1+rest)*(k.overhead+k.turn) + data + float64(rest*max(last, k.wire(tail, w)))
+	h.latency = k.overhead + handover
+	if !k.streams { // else the reader follows the writer word by word
+		h.latency, h.data = h.latency+data, data
 	}
-	return k.overhead + data + h, busy, data
+	return h
 }
 
 // predictRing follows a chunk for 2(n-1) hops, or n-1 where it is gathered or
 // reduced alone, of which every k-th is between nodes of k ranks, and the last
-// receive; loops come one after the other. All
-// ranks are at it in lockstep, so that no step is faster than the busiest
-// worker.
+// receive; loops come one after the other. All ranks are at it in lockstep, so
+// that no step is faster than the busiest worker.
 func (d *Predictor) predictRing(t schedule.Task) Prediction {
 	s := schedule.RingShape(t)
 	k := d.kernel(t, s.Channels)
+	first := k.lap(t, s, s.Slice, s.Tail)
+	whole := max(first.chain, first.pace+first.fill)
+	if few := s.Filled < d.ranks && s.Loops == 1 && k.streams; few {
+		// Workers are idle when a chunk comes, and it waits for each of the others
+		// once.
+		h := k.hop(s, s.Slice, s.Tail, d.ring.intra, k.reduces())
+		whole = first.chain + float64(float64(s.Filled-1)*max(0, h.worker-h.latency))
+	}
+	data := min(first.data, whole)
+	p := Prediction{limit: d.limitOf(&k, d.ring, s.Slice)}
+	p.terms = [4]float64{k.base, whole + first.last - data, data, 0}
+	if s.Loops > 1 {
+		slice, tail := split(s)
+		rest := k.lap(t, s, slice, tail)
+		p.terms[3] = float64(s.Loops-2)*first.next(&k) + rest.next(&k)
+	}
+	return p
+}
+
+// lap is a chunk's way round a ring.
+type lap struct {
+	chain   float64 // hop after hop
+	pace    float64 // step after step, at the pace of the slowest hop
+	fill    float64 // until what comes from another node follows at its pace
+	last    float64 // the last receive
+	data    float64 // how much of the chain is data
+	worker  float64 // how long all steps but the last keep a worker busy
+	network float64 // how long its items keep a connection between nodes busy
+}
+
+// next returns how long the lap takes behind another one: workers go on to it when
+// they are done with theirs, and connections between nodes do not wait for them.
+func (l *lap) next(k *kernel) float64 {
+	if l.network == 0 {
+		return max(l.chain, l.pace) + l.last + k.turn
+	}
+	return max(max(l.chain, l.worker)+l.last+k.turn, l.network)
+}
+
+// lap goes round the ring with a chunk.
+func (k *kernel) lap(t schedule.Task, s schedule.Shape, slice, tail units.Bytes) (l lap) {
+	d := k.Predictor
 	steps, across := 2*(d.ranks-1), 0
 	if t.Collective != model.AllReduce {
 		steps = d.ranks - 1
@@ -48,56 +98,55 @@ func (d *Predictor) predictRing(t schedule.Task) Prediction {
 			across = max(across, (j+1+steps)/d.perNode-(j+1)/d.perNode)
 		}
 	}
-	behind := 0.0
-	if s.Filled < d.ranks && s.Loops == 1 && k.streams {
-		// Workers are idle when the first chunk comes; the others wait for their
-		// turn behind it, once each.
-		behind = float64(s.Filled-1) * max(0, k.turn-k.handover(d.ring.intra))
-		k.turn = 0
-	}
 	within := steps - across
-	loop := func(slice, tail units.Bytes) (whole, data float64) {
-		var chain, pace, network float64
-		if across > 0 {
-			latency, busy, item := k.hop(s, slice, tail, d.ring.inter, 3)
-			chain, data, network = float64(float64(across)*latency), float64(float64(across)*item), busy
-			pace = float64(float64(across) * busy)
+	// A worker begins with what it has, reduces, keeps the sum, passes it on and
+	// keeps the last; what reduces and what passes on is told apart, too, between
+	// nodes.
+	begins, reduces, sums, passes := min(1, within/2), (within+1)/2-min(1, within/2), min(1, within/2), within/2-min(1, within/2)
+	begin, end := k.sends(), k.keeps() // buffers of the first step and the last
+	reducing := across - across/2
+	switch {
+	case t.Collective == model.ReduceScatter: // the last reduces
+		begins, sums, passes, end, reducing = min(1, within), 0, 0, k.reduces(), across
+		reduces = within - begins
+	case t.Collective == model.AllGather:
+		begins, sums, reduces, reducing = min(1, within), 0, 0, 0
+		passes = within - begins
+		if !t.InPlace { // keeps its own, too
+			begin++
 		}
-		// The first sends what it has (2), the others reduce or pass on (3), one
-		// keeps the sum and sends it (4).
-		ends := min(1, within/2)
-		counts := [...]int{ends, within - 2*ends, ends}
-		kept := 2 // buffers of the last receive
-		switch {
-		case t.Collective == model.ReduceScatter: // the last reduces
-			counts, kept = [...]int{ends, within - ends, 0}, 3
-		case t.Collective == model.AllGather && t.InPlace: // nothing to keep at first
-			counts = [...]int{ends, within - ends, 0}
-		case t.Collective == model.AllGather:
-			counts = [...]int{0, within, 0}
-		}
-		for streams, count := range counts {
-			latency, busy, item := k.hop(s, slice, tail, d.ring.intra, 2+streams)
-			chain += float64(float64(count) * latency)
-			pace += float64(float64(count) * max(busy, network))
-			data += float64(float64(count) * item)
-		}
-		// The last rank copies the slices out of its buffer, one after the other.
-		last := float64(float64(s.Slices)*k.overhead) + float64(float64(s.Slices-1)*k.turn) + k.moving(slice, 1, kept)
-		if s.Slices > 1 {
-			last += k.moving(tail, 1, kept)
-		}
-		whole = max(chain, pace)
-		return whole + last + behind, min(data, whole)
 	}
-	first, data := loop(s.Slice, s.Tail)
-	p := Prediction{limit: d.limitOf(&k, d.ring, s.Slice)}
-	p.terms = [4]float64{k.base, first - data, data, 0}
-	if s.Loops > 1 {
-		rest, _ := loop(split(s))
-		p.terms[3] = float64(s.Loops-1)*(first+k.turn) + rest - first
+	var network [2]float64 // how long it keeps a step that reduces, and one that passes on
+	for i, count := range [...]int{reducing, across - reducing} {
+		h := k.hop(s, slice, tail, d.ring.inter, [...]float64{k.reduces(), k.passes()}[i])
+		if count > 0 {
+			l.add(count, h, h.busy())
+			l.fill, l.network = max(l.fill, h.latency-h.busy()), max(l.network, float64(steps)*h.network)
+			network[i] = h.busy()
+		}
 	}
-	return p
+	for _, of := range [...]struct {
+		count            int
+		buffers, network float64
+	}{{begins, begin, network[0]}, {reduces, k.reduces(), network[0]}, {sums, k.keepsAndSends(), network[0]}, {passes, k.passes(), network[1]}} {
+		h := k.hop(s, slice, tail, d.ring.intra, of.buffers)
+		l.add(of.count, h, max(h.worker, of.network))
+	}
+	// The last rank copies the slices out of its buffer, one after the other.
+	l.last = float64(float64(s.Slices)*k.overhead) + float64(float64(s.Slices-1)*k.turn) + k.moving(slice, 1, end)
+	if s.Slices > 1 {
+		l.last += k.moving(tail, 1, end)
+	}
+	return l
+}
+
+// add puts hops to the lap whose steps follow each other at the given pace.
+func (l *lap) add(count int, h hop, pace float64) {
+	n := float64(count)
+	l.chain += float64(n * h.latency)
+	l.pace += float64(n * pace)
+	l.data += float64(n * h.data)
+	l.worker += float64(n * h.worker)
 }
 
 // split returns the slices of a chunk of the last loop.

@@ -24,10 +24,15 @@ type Model struct {
 }
 
 // New computes NCCL's costs for a cluster with the given graphs.
-func New(c *topo.Cluster, g search.Graphs) *Model {
-	m, err := nccl.New(nccl.Describe(c, g), nccl.Settings{})
+func New(c *topo.Cluster, g search.Graphs) *Model { return newModel(c, g, false) }
+
+// NewCollNet is [New] where NCCL may use a network that reduces.
+func NewCollNet(c *topo.Cluster, g search.Graphs) *Model { return newModel(c, g, true) }
+
+func newModel(c *topo.Cluster, g search.Graphs, collNet bool) *Model {
+	m, err := nccl.New(nccl.Describe(c, g), nccl.Settings{CollNet: collNet})
 	if err != nil {
-		panic(err) // no settings, nothing wrong with them
+		panic(err) // nothing is wrong with the settings
 	}
 	return &Model{nccl: m}
 }

@@ -1,0 +1,100 @@
+package tuning
+
+import (
+	"tutti/model/profile"
+	"tutti/model/schedule"
+	"tutti/model/units"
+	"tutti/topo"
+	"tutti/topo/search"
+)
+
+// collNetWays are those of algorithms whose sums the network makes: within the
+// nodes, and up to the switch that joins them and down again.
+type collNetWays struct {
+	heads  int
+	direct way
+	chain  way
+	intra  ways
+}
+
+// collNetWays measures them; there are none where the graphs have none.
+func (d *Predictor) collNetWays(c *topo.Cluster, g search.Graphs) (w collNetWays) {
+	if d.nodes == 1 || len(g.CollNetChain.Channels) == 0 || len(g.CollNetDirect.Channels) == 0 {
+		return w
+	}
+	through := func(nets []int, ranks []int, channels int) way {
+		l := newLoad(c, d.profile)
+		var routes [][]int
+		for i, net := range nets {
+			route := append(c.ToRoot(ranks[i], net), c.FromRoot(ranks[i], net)...)
+			l.add(route)
+			routes = append(routes, route)
+		}
+		return l.way(routes, profile.HopNET, channels)
+	}
+	heads := search.NewHeads(c, g.CollNetDirect)
+	w.heads = heads.Heads()
+	var nets, ranks []int
+	for h := range w.heads {
+		nets, ranks = append(nets, heads.NET(h)), append(ranks, heads.GPU(h))
+	}
+	w.direct = through(nets, ranks, 1) // every channel goes through every head
+	chains := search.NewTrees(c, g.CollNetChain)
+	w.intra = d.treeWays(c, chains)
+	nets, ranks = nil, nil
+	for ch := range chains.Channels() {
+		for rank := range d.perNode {
+			if up := chains.At(ch, rank).Up; up < 0 || up/d.perNode != 0 {
+				nets, ranks = append(nets, chains.NET(ch)), append(ranks, rank)
+			}
+		}
+	}
+	w.chain = through(nets, ranks, chains.Channels())
+	return w
+}
+
+// predictCollNetChain predicts chains to one rank of each node, whose sums the
+// network adds up and hands back.
+func (d *Predictor) predictCollNetChain(t schedule.Task) Prediction {
+	s := schedule.RoundsShape(t)
+	k := d.kernel(t, s.Channels)
+	const share = .5
+	intra := d.collNet.intra.intra
+	within := d.perNode - 1
+	begins := min(1, within)
+	return k.pipe(s, []leg{
+		{begins, share, k.sends(), intra}, {within - begins, share, k.reduces(), intra},
+		{1, share, k.reduces(), d.collNet.chain}, {within, share, k.passes(), intra},
+	}, leg{share: share, buffers: k.keeps()})
+}
+
+// predictCollNet predicts shares for the heads of each node, which the network
+// adds up and hands back.
+func (d *Predictor) predictCollNet(t schedule.Task) Prediction {
+	heads := d.collNet.heads
+	s := schedule.CollNetShape(t, heads)
+	k := d.kernel(t, s.Channels)
+	const share = .25
+	others, local := units.Bytes(heads-1), float64(d.perNode)
+	inside := func(b units.Bytes) float64 { return k.wire(others*b, d.rounds.intra) }
+	stages := func(b units.Bytes) (scatter, reduce, network, broadcast, gather float64) {
+		return max(k.moving(others*b, share, 3), inside(b)), k.moving(b, share, local+1+k.input),
+			k.wire(b, d.collNet.direct), max(k.moving(b, share, local+1), inside(b)), k.moving(others*b, share, 3)
+	}
+	first := s.Chunk
+	if s.Loops == 1 {
+		first = s.Last
+	}
+	scatter, reduce, network, broadcast, gather := stages(first)
+	data := scatter + reduce + network + broadcast + gather
+	p := Prediction{limit: "the slowest of scatter, reduction, network, broadcast and gather"}
+	p.terms = [4]float64{k.base, 4*k.overhead + 2*k.handover(d.rounds.intra) + k.handover(d.collNet.direct), data, 0}
+	pace := func(b units.Bytes) float64 {
+		scatter, reduce, network, broadcast, gather := stages(b)
+		return max(k.overhead+k.turn+max(scatter, reduce, broadcast, gather), network, 2*inside(b))
+	}
+	if s.Loops > 1 {
+		p.terms[3] = float64(float64(s.Loops-2)*pace(s.Chunk)) + pace(s.Last)
+	}
+	return p
+}

@@ -1,6 +1,6 @@
 // AllReduce in whole packs of 16 bytes with flags apart from the data, for large
-// sizes. What is left of a buffer
-// after its last whole pack is the caller's to reduce in another way.
+// sizes. What is left of a buffer after its last whole pack is the caller's to reduce
+// in another way.
 #pragma once
 #include "comm.cuh"
 #include "number.cuh"

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -68,9 +66,9 @@ own in one shot or two, or on a ring (nch counts their blocks), other schedules 
 interpreter.
 The nccl backend calls NCCL on the same GPUs, and nccl-symmetric does with symmetric
 windows; NCCL does not tell which algorithm it takes, so --csv and --json name what
-NCCL_ALGO and NCCL_PROTO say or, without these, what tuning guesses. Their times are medians of replayed CUDA graphs with -n calls each,
-on the slowest rank. With several backends each line ends with its time over that
-of the first.`,
+NCCL_ALGO and NCCL_PROTO say or, without these, what tuning guesses. Their times are
+medians of replayed CUDA graphs with -n calls each, on the slowest rank. With several
+backends each line ends with its time over that of the first.`,
 		Example: `  tutti run
   tutti run --algo ring,tree,nvls -b 8 -e 64M -f 4 -d all -o all
   tutti run --coll allgather --nodes 2 --gpus 4 --algo pat --sizes 1M,1G -n 5
@@ -125,22 +123,28 @@ type trial struct {
 }
 
 func (f *runFlags) run(c *cobra.Command) error {
-	if err := f.checkNumbers(c); err != nil {
+	if err := f.checkFlags(c); err != nil {
 		return usage(err)
 	}
 	stderr := c.ErrOrStderr()
 	if f.quiet {
 		stderr = io.Discard
 	}
+	given := c.Flags().Changed
 	examined := f.probe || f.sweep || f.stress > 0
 	if examined {
+		if given("backend") && !slices.Equal(f.backends, []string{onCUDA}) {
+			return usage(fmt.Errorf("--backend %s: --probe, --sweep and --stress are of %s alone", strings.Join(f.backends, ","), onCUDA))
+		}
 		f.backends = []string{onCUDA}
 	}
 	names, err := f.chosen(stderr)
+	if err == nil {
+		err = f.available(names)
+	}
 	if err != nil {
 		return err
 	}
-	given := c.Flags().Changed
 	if !slices.Contains(names, onHost) && !given("machine") && !given("fabric") {
 		f.machine = liveMachine
 	}
@@ -151,7 +155,7 @@ func (f *runFlags) run(c *cobra.Command) error {
 	for _, note := range notes {
 		fmt.Fprintf(stderr, "left out: %s\n", note)
 	}
-	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt)
+	ctx, stop := untilInterrupted(c)
 	defer stop()
 	if examined {
 		return f.examine(ctx, trials, c.OutOrStdout(), stderr)
@@ -181,10 +185,20 @@ func (f *runFlags) run(c *cobra.Command) error {
 	return err
 }
 
-// checkNumbers fails for numbers out of their range.
-func (f *runFlags) checkNumbers(c *cobra.Command) error {
+// examinations are the flags that ask for something else than measured calls.
+var examinations = []string{"probe", "sweep", "stress"}
+
+// checkFlags fails for numbers out of their range, and for flags that exclude each other.
+func (f *runFlags) checkFlags(c *cobra.Command) error {
 	if err := exclusive(c, "csv", "json"); err != nil {
 		return err
+	}
+	for i, flag := range examinations {
+		for _, other := range append([]string{"schedule", "json", "memory"}, examinations[:i]...) {
+			if err := exclusive(c, flag, other); err != nil {
+				return err
+			}
+		}
 	}
 	for _, flag := range []string{"machine", "nodes", "gpus", "fabric", "coll", "algo", "proto", "channels", "datatype", "op", "root", "minbytes", "maxbytes", "stepfactor", "stepbytes", "sizes"} {
 		if err := exclusive(c, "schedule", flag); err != nil {
@@ -200,6 +214,8 @@ func (f *runFlags) checkNumbers(c *cobra.Command) error {
 		return fmt.Errorf("-c %d: want 0 or 1", f.check)
 	case f.timeout < 0:
 		return fmt.Errorf("-T %d: want a number of seconds, or 0 for no limit", f.timeout)
+	case f.stress < 0 || f.stress == 0 && c.Flags().Changed("stress"):
+		return fmt.Errorf("--stress %v: want more than 0", f.stress)
 	case f.patience <= 0:
 		return fmt.Errorf("--kernel-timeout %v: want more than 0", f.patience)
 	case f.channels < 0 || f.channels > search.MaxChannels:
@@ -321,7 +337,10 @@ func (f *runFlags) tasks() (tasks []schedule.Task, err error) {
 
 // someOrAll reads names, or all.
 func someOrAll[T comparable](words []string, parse func(string) (T, error), all []T) (list []T, err error) {
-	if slices.Equal(words, []string{"all"}) {
+	if slices.Contains(words, "all") {
+		if len(words) > 1 {
+			return nil, fmt.Errorf("%s: want all alone, or some of %v", strings.Join(words, ","), all)
+		}
 		return all, nil
 	}
 	if len(words) == 0 {
@@ -380,7 +399,7 @@ func (f *runFlags) measure(ctx context.Context, executors []backend.Backend, mac
 				if executor == executors[0] && inPlace == trial.forms[0] {
 					bar.step(what)
 				}
-				row, used, err := f.once(ctx, executor, s)
+				row, used, err := f.bounded(ctx, executor, s)
 				if errors.Is(err, backend.ErrUnsupported) {
 					left = append(left, fmt.Errorf("%s: %s: %w", executor.Name(), what, err))
 					break
@@ -451,15 +470,36 @@ func (f *runFlags) print(to io.Writer, results []rows.Row) error {
 	return nil
 }
 
-// once measures a schedule; used is the rate at which it read and wrote memory,
-// where the backend knows it.
-func (f *runFlags) once(ctx context.Context, executor backend.Backend, s schedule.Schedule) (row rows.Row, used units.Rate, err error) {
+// bounded is once within the time of -T. What NCCL has begun cannot be called back: after
+// some time more it is left to the end of the program.
+func (f *runFlags) bounded(ctx context.Context, executor backend.Backend, s schedule.Schedule) (row rows.Row, used units.Rate, err error) {
+	const grace = 10 * time.Second
 	if f.timeout > 0 {
 		var stop context.CancelFunc
 		limit := time.Duration(f.timeout) * time.Second
 		ctx, stop = context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %v (-T)", limit))
 		defer stop()
 	}
+	type result struct {
+		row  rows.Row
+		used units.Rate
+	}
+	done := make(chan result, 1)
+	err = within(ctx, grace, func() error {
+		row, used, err := f.once(ctx, executor, s)
+		done <- result{row, used}
+		return err
+	})
+	if err != nil {
+		return row, 0, err
+	}
+	r := <-done
+	return r.row, r.used, nil
+}
+
+// once measures a schedule; used is the rate at which it read and wrote memory,
+// where the backend knows it.
+func (f *runFlags) once(ctx context.Context, executor backend.Backend, s schedule.Schedule) (row rows.Row, used units.Rate, err error) {
 	e, err := executor.Prepare(s)
 	if err != nil {
 		return row, 0, err

@@ -3,27 +3,17 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"tutti/backend"
-	"tutti/backend/cuda"
 	"tutti/experiments/rows"
-	"tutti/experiments/sweep"
 	"tutti/model"
-	"tutti/model/schedule"
-	"tutti/model/schedule/file"
 	"tutti/model/units"
-	"tutti/topo"
 	"tutti/topo/search"
 )
 
@@ -109,17 +99,6 @@ backends each line ends with its time over that of the first.`,
 	complete(c, "algo", append([]string{"all", "auto"}, names(model.Algorithms())...))
 	complete(c, "proto", append([]string{"all", "auto"}, names(model.Protocols())...))
 	return c
-}
-
-// trial is a call to measure.
-type trial struct {
-	size  units.Bytes
-	ranks int
-	maker *sweep.Maker
-	// forms are those that the call has: false for out of place, true for in
-	// place.
-	forms []bool
-	build func(backend string, inPlace bool) (schedule.Schedule, error)
 }
 
 func (f *runFlags) run(c *cobra.Command) error {
@@ -224,233 +203,6 @@ func (f *runFlags) checkFlags(c *cobra.Command) error {
 	return nil
 }
 
-// trials lists what to measure, in the order of nccl-tests: by datatype,
-// operation and root, and there by algorithm, protocol and size. What the cluster
-// cannot run is left out with a note.
-func (f *runFlags) trials(c *cobra.Command, backends []string) (machine string, trials []trial, notes []string, err error) {
-	if f.file != "" {
-		s, err := file.Read(f.file)
-		if err == nil {
-			err = verify(s)
-		}
-		if err != nil {
-			return "", nil, nil, fmt.Errorf("--schedule: %w", err)
-		}
-		t := s.Task()
-		return filepath.Base(f.file), []trial{{
-			size: t.Bytes(), ranks: t.Ranks, forms: []bool{t.InPlace},
-			build: func(string, bool) (schedule.Schedule, error) { return s, nil },
-		}}, nil, nil
-	}
-	tasks, err := f.tasks()
-	if err != nil {
-		return "", nil, nil, usage(err)
-	}
-	cluster, err := f.cluster()
-	if err != nil {
-		return "", nil, nil, err
-	}
-	roots, err := f.roots(tasks[0].Collective, cluster)
-	if err != nil {
-		return "", nil, nil, usage(err)
-	}
-	var named []model.Algorithm
-	for _, t := range tasks {
-		named = append(named, t.Algorithm)
-	}
-	maker := sweep.NewMaker(cluster, named...)
-	for _, t := range tasks {
-		sizes, err := f.sizes.sizes(c, t.Datatype)
-		if err != nil {
-			return "", nil, nil, usage(err)
-		}
-		forms := []bool{false}
-		if t.CanOverlap() {
-			forms = []bool{false, true}
-		}
-		for _, root := range roots {
-			for _, size := range sizes {
-				build := func(backend string, inPlace bool) (schedule.Schedule, error) {
-					call := suit(backend, t, size, cluster.Ranks())
-					call.Root, call.InPlace = root, inPlace
-					return maker.Schedule(call, size)
-				}
-				if _, err := build(backends[0], false); err == nil {
-					trials = append(trials, trial{size, cluster.Ranks(), maker, forms, build})
-				} else if note := err.Error(); !slices.Contains(notes, note) {
-					notes = append(notes, note)
-				}
-			}
-		}
-	}
-	if len(trials) == 0 {
-		return "", nil, nil, usage(fmt.Errorf("nothing to run on %d x %s: %s", cluster.Nodes, cluster.Machine.Name, strings.Join(notes, "; ")))
-	}
-	if slices.Contains(f.algorithms, "all") {
-		notes = nil // all that can run were asked for
-	}
-	return cluster.Machine.Name, trials, notes, nil
-}
-
-// tasks lists the combinations of datatype, operation, algorithm and protocol.
-func (f *runFlags) tasks() (tasks []schedule.Task, err error) {
-	collective, err := model.ParseCollective(f.collective)
-	if err != nil {
-		return nil, fmt.Errorf("--coll: %w", err)
-	}
-	datatypes, err := someOrAll(f.datatypes, model.ParseDatatype, model.Datatypes())
-	if err != nil {
-		return nil, fmt.Errorf("-d: %w", err)
-	}
-	ops, err := someOrAll(f.ops, model.ParseRedop, model.Redops())
-	if err != nil {
-		return nil, fmt.Errorf("-o: %w", err)
-	}
-	if !collective.Reduces() {
-		ops = ops[:1]
-	}
-	algorithms, err := choices(f.algorithms, model.Algorithms(), model.ParseAlgorithm)
-	if err != nil {
-		return nil, fmt.Errorf("--algo: %w", err)
-	}
-	protocols, err := choices(f.protocols, model.Protocols(), model.ParseProtocol)
-	if err != nil {
-		return nil, fmt.Errorf("--proto: %w", err)
-	}
-	if algorithms == nil {
-		algorithms = []model.Algorithm{sweep.Auto}
-	}
-	if protocols == nil {
-		protocols = []model.Protocol{sweep.Auto}
-	}
-	for _, d := range datatypes {
-		for _, o := range ops {
-			for _, a := range algorithms {
-				for _, p := range protocols {
-					tasks = append(tasks, schedule.Task{Collective: collective, Datatype: d, Redop: o, Algorithm: a, Protocol: p, Channels: f.channels})
-				}
-			}
-		}
-	}
-	return tasks, nil
-}
-
-// someOrAll reads names, or all.
-func someOrAll[T comparable](words []string, parse func(string) (T, error), all []T) (list []T, err error) {
-	if slices.Contains(words, "all") {
-		if len(words) > 1 {
-			return nil, fmt.Errorf("%s: want all alone, or some of %v", strings.Join(words, ","), all)
-		}
-		return all, nil
-	}
-	if len(words) == 0 {
-		words = []string{""}
-	}
-	for _, word := range words {
-		v, err := parse(word)
-		if err != nil {
-			return nil, fmt.Errorf("%w, or all", err)
-		}
-		if !slices.Contains(list, v) {
-			list = append(list, v)
-		}
-	}
-	return list, nil
-}
-
-// roots lists the ranks that are to be the root.
-func (f *runFlags) roots(c model.Collective, cluster *topo.Cluster) (roots []int, err error) {
-	if f.root == "all" {
-		if !c.Rooted() {
-			return []int{0}, nil
-		}
-		for rank := range cluster.Ranks() {
-			roots = append(roots, rank)
-		}
-		return roots, nil
-	}
-	root, err := strconv.Atoi(f.root)
-	if err != nil || root < 0 || root >= cluster.Ranks() {
-		return nil, fmt.Errorf("-r %s: want a rank, 0 to %d, or all", f.root, cluster.Ranks()-1)
-	}
-	return []int{root}, nil
-}
-
-// measure goes through the trials and fills in the table. What a backend does not
-// support is left out with a note, unless nothing else was asked for. With an error
-// come the results from before it.
-func (f *runFlags) measure(ctx context.Context, executors []backend.Backend, machine string, trials []trial, table *runTable, bar *progress, notes io.Writer) (results []rows.Row, err error) {
-	defer bar.end()
-	var largest units.Bytes
-	var rate units.Rate // at that size
-	var left []error
-	for _, trial := range trials {
-		var first units.Time // of the first backend
-		for _, executor := range executors {
-			var forms [2]*rows.Row // out of place, in place
-			var t schedule.Task
-			for _, inPlace := range trial.forms {
-				s, err := trial.build(executor.Name(), inPlace)
-				if err != nil {
-					return nil, err
-				}
-				t = s.Task()
-				what := fmt.Sprintf("%v %v over %v on %d ranks, %v", t.Collective, t.Algorithm, t.Protocol, t.Ranks, t.Bytes())
-				if executor == executors[0] && inPlace == trial.forms[0] {
-					bar.step(what)
-				}
-				row, used, err := f.bounded(ctx, executor, s)
-				if errors.Is(err, backend.ErrUnsupported) {
-					left = append(left, fmt.Errorf("%s: %s: %w", executor.Name(), what, err))
-					break
-				}
-				if err != nil {
-					return results, fmt.Errorf("%s: %w", what, err)
-				}
-				row.Machine = machine
-				if trial.size >= largest {
-					largest, rate = trial.size, used
-				}
-				results = append(results, row)
-				t.Channels = row.Channels
-				if inPlace {
-					forms[1] = &row
-				} else {
-					forms[0] = &row
-				}
-			}
-			bar.end()
-			measured := cmp.Or(forms[0], forms[1])
-			if measured == nil {
-				continue
-			}
-			if executor == executors[0] {
-				first = measured.Time
-			}
-			if !table.begun {
-				table.header(executors, machine, t)
-			}
-			table.row(executor.Name(), t, forms, first)
-		}
-	}
-	if len(results) == 0 {
-		return nil, usage(errors.Join(left...))
-	}
-	for _, err := range left {
-		fmt.Fprintf(notes, "left out: %v\n", err)
-	}
-	table.footer(results)
-	if f.memory {
-		table.memory(largest, rate)
-	}
-	return results, nil
-}
-
-// method returns how calls are measured.
-func (f *runFlags) method() backend.Method {
-	return backend.Method{Warmup: f.warmup, Iterations: f.iterations, Check: f.check == 1, Seed: f.seed}
-}
-
 // print writes the rows, if in another form than the table's.
 func (f *runFlags) print(to io.Writer, results []rows.Row) error {
 	write := rows.WriteCSV
@@ -468,60 +220,4 @@ func (f *runFlags) print(to io.Writer, results []rows.Row) error {
 		return fmt.Errorf("writing the results: %w", err)
 	}
 	return nil
-}
-
-// bounded is once within the time of -T. What NCCL has begun cannot be called back: after
-// some time more it is left to the end of the program.
-func (f *runFlags) bounded(ctx context.Context, executor backend.Backend, s schedule.Schedule) (row rows.Row, used units.Rate, err error) {
-	const grace = 10 * time.Second
-	if f.timeout > 0 {
-		var stop context.CancelFunc
-		limit := time.Duration(f.timeout) * time.Second
-		ctx, stop = context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %v (-T)", limit))
-		defer stop()
-	}
-	type result struct {
-		row  rows.Row
-		used units.Rate
-	}
-	done := make(chan result, 1)
-	err = within(ctx, grace, func() error {
-		row, used, err := f.once(ctx, executor, s)
-		done <- result{row, used}
-		return err
-	})
-	if err != nil {
-		return row, 0, err
-	}
-	r := <-done
-	return r.row, r.used, nil
-}
-
-// once measures a schedule; used is the rate at which it read and wrote memory,
-// where the backend knows it.
-func (f *runFlags) once(ctx context.Context, executor backend.Backend, s schedule.Schedule) (row rows.Row, used units.Rate, err error) {
-	e, err := executor.Prepare(s)
-	if err != nil {
-		return row, 0, err
-	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	t := s.Task()
-	m, err := backend.Measure(ctx, e, t, f.method())
-	if err != nil {
-		return row, 0, err
-	}
-	row = rows.Row{
-		Source: executor.Name(), Collective: t.Collective, Algorithm: t.Algorithm, Protocol: t.Protocol, Nodes: t.Nodes, Ranks: t.Ranks,
-		Channels: t.Channels, Datatype: t.Datatype, Redop: t.Redop, Bytes: t.Bytes(), Time: m.Time, InPlace: t.InPlace,
-	}
-	if f.check == 1 {
-		row.Wrong = &m.Wrong
-	}
-	if w := cuda.WorkOf(e); w != nil && w.Blocks > 0 {
-		row.Channels, row.Kernel = w.Blocks, w.Kernel // each block is a channel
-	}
-	if meter, ok := e.(interface{ Moved() units.Bytes }); ok {
-		used = meter.Moved().Over(m.Time)
-	}
-	return row, used, nil
 }

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -76,6 +79,17 @@ func TestRunGivenUp(t *testing.T) {
 	list, err := rows.ReadCSV(strings.NewReader(out), "out")
 	require.NoError(t, err)
 	assert.Len(t, list, 2)
+}
+
+// Work that does not end when it is given up, as in a library, is left behind.
+func TestWithin(t *testing.T) {
+	ctx, stop := context.WithCancelCause(t.Context())
+	stop(errors.New("too late"))
+	forever := make(chan struct{})
+	defer close(forever)
+	err := within(ctx, time.Millisecond, func() error { <-forever; return nil })
+	assert.EqualError(t, err, "given up: too late; it did not end 1ms later either, and is left behind")
+	assert.ErrorIs(t, within(ctx, time.Minute, func() error { return io.EOF }), io.EOF)
 }
 
 // An exported schedule runs; one that was broken is refused, with the place.

@@ -125,6 +125,16 @@ func openGPUs(devices []int) (gpus []*driver.GPU, err error) {
 		}
 	}
 	opened := map[int]*driver.GPU{}
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, g := range opened {
+			if g != nil {
+				err = errors.Join(err, g.Close())
+			}
+		}
+	}()
 	for _, i := range devices {
 		if opened[i] == nil {
 			if opened[i], err = driver.Open(i); err != nil {
@@ -190,7 +200,7 @@ func (f *runFlags) examine(ctx context.Context, trials []trial, to, notes io.Wri
 	b := cuda.NewBackend(gpus[:ranks], cuda.Options{Scratch: int64(slices.Max(sizes) + units.MiB), Timeout: f.patience})
 	switch {
 	case f.probe:
-		err = bench.Probe(b, sizes, to)
+		err = bench.Probe(ctx, b, sizes, to)
 	case f.stress > 0:
 		seed := f.seed
 		if seed == 0 {

@@ -43,14 +43,14 @@ type Result struct {
 // NCCL in the same process or, where there is none, the quickest launch of a sweep, and
 // NCCL in a process of its own.
 func Read(gpus int, c model.Collective) (results []Result, err error) {
-	list, err := hotkernels.Measured(files, "h200x4.csv")
+	list, err := read("h200x4.csv")
 	if err != nil {
 		return nil, err
 	}
 	here := func(r rows.Row) bool { return r.Ranks == gpus && r.Collective == c }
 	if !slices.ContainsFunc(list, here) {
 		if results, err = swept(gpus, c); err == nil {
-			list, err = hotkernels.Measured(files, "nccl-h200x4.csv")
+			list, err = read("nccl-h200x4.csv")
 		}
 		if err != nil {
 			return nil, err
@@ -78,6 +78,8 @@ func Read(gpus int, c model.Collective) (results []Result, err error) {
 	}
 	return results, nil
 }
+
+func read(name string) ([]rows.Row, error) { return hotkernels.Measured(files, name) }
 
 // swept returns the quickest launch of each size in the sweeps of a collective.
 func swept(gpus int, c model.Collective) (results []Result, err error) {

@@ -31,7 +31,7 @@ func PTX(name string, wanted ...string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := unpack.DecodeAll(packed, nil)
+	text, err := unpack.DecodeAll(packed, make([]byte, 0, ratio*len(packed)))
 	if err != nil {
 		return nil, fmt.Errorf("kernels %q: %w", name, err)
 	}
@@ -49,8 +49,10 @@ func PTX(name string, wanted ...string) ([]byte, error) {
 	return only(all, wanted)
 }
 
-// heading begins each module of an archive.
-const heading = "// module "
+const (
+	heading = "// module " // begins each module of an archive
+	ratio   = 48           // by which archives grow at the most
+)
 
 var decoder = sync.OnceValues(func() (*zstd.Decoder, error) { return zstd.NewReader(nil) })
 

@@ -76,6 +76,9 @@ func (f *runFlags) available(names []string) error {
 		err = nccl.Load()
 	}
 	if err != nil {
+		if f.examines() {
+			return fmt.Errorf("%w: tutti doctor says what else is missing", err)
+		}
 		return fmt.Errorf("%w: tutti doctor says what else is missing; --backend %s needs none of it", err, onHost)
 	}
 	for _, i := range f.devices {

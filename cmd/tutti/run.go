@@ -110,8 +110,7 @@ func (f *runFlags) run(c *cobra.Command) error {
 		stderr = io.Discard
 	}
 	given := c.Flags().Changed
-	examined := f.probe || f.sweep || f.stress > 0
-	if examined {
+	if f.examines() {
 		if given("backend") && !slices.Equal(f.backends, []string{onCUDA}) {
 			return usage(fmt.Errorf("--backend %s: --probe, --sweep and --stress are of %s alone", strings.Join(f.backends, ","), onCUDA))
 		}
@@ -136,7 +135,7 @@ func (f *runFlags) run(c *cobra.Command) error {
 	}
 	ctx, stop := untilInterrupted(c)
 	defer stop()
-	if examined {
+	if f.examines() {
 		return f.examine(ctx, trials, c.OutOrStdout(), stderr)
 	}
 	var largest units.Bytes
@@ -166,6 +165,9 @@ func (f *runFlags) run(c *cobra.Command) error {
 
 // examinations are the flags that ask for something else than measured calls.
 var examinations = []string{"probe", "sweep", "stress"}
+
+// examines tells whether one of them is given.
+func (f *runFlags) examines() bool { return f.probe || f.sweep || f.stress > 0 }
 
 // checkFlags fails for numbers out of their range, and for flags that exclude each other.
 func (f *runFlags) checkFlags(c *cobra.Command) error {

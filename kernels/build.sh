@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds ptx/*.ptx.gz from the sources here. Run it after every change of a source:
-# a test fails until then. clang 19 needs no CUDA toolkit (Debian: clang-19).
+# Builds ptx/*.ptx.zst from the sources here. Run it after every change of a source:
+# a test fails until then. clang 19 needs no CUDA toolkit (Debian: clang-19, zstd).
+# The modules of a datatype, which are much alike, are compressed as one.
 set -euo pipefail
 cd "$(dirname "$0")"
 CLANG=${CLANG:-clang-19}
@@ -8,27 +9,30 @@ digest=$(cat *.cu *.cuh build.sh | sha256sum | cut -d' ' -f1)
 mkdir -p ptx
 rm -f ptx/*
 compile() { # NAME SOURCE DEFINITIONS...
-	name=$1 source=$2
+	local name=$1 source=$2
 	shift 2
-	{
-		echo "// $source of tutti, sources $digest"
-		"$CLANG" -x cuda --cuda-device-only --cuda-gpu-arch=sm_90 -nocudainc -nocudalib --cuda-feature=+ptx83 \
-			-O3 -std=c++17 -Wall -Wextra -Werror -S -o - "$@" "$source"
-	} | gzip -9n >"ptx/$name.ptx.gz"
+	echo "// module $name: $source of tutti, sources $digest"
+	"$CLANG" -x cuda --cuda-device-only --cuda-gpu-arch=sm_90 -nocudainc -nocudalib --cuda-feature=+ptx83 \
+		-O3 -std=c++17 -Wall -Wextra -Werror -S -o - "$@" "$source"
 }
-compile common common.cu
-for type in float half bfloat16; do compile nvls_$type nvls.cu -DTYPE=$type; done
-for op in Sum Prod Min Max Avg; do
-	lower=$(echo $op | tr SPMA spma)
-	compile float_$lower allreduce.cu -DTYPE=float -DOP=$op
-	compile double_$lower allreduce.cu -DTYPE=double -DOP=$op
-	compile half_$lower allreduce.cu -DTYPE=half -DOP=$op
-	compile bfloat16_$lower allreduce.cu -DTYPE=bfloat16 -DOP=$op
-	compile int8_$lower allreduce.cu "-DTYPE=signed char" -DOP=$op
-	compile int32_$lower allreduce.cu -DTYPE=int -DOP=$op
-	compile int64_$lower allreduce.cu "-DTYPE=long long" -DOP=$op
-	case $op in Sum | Prod) continue ;; esac # which have the same bits without a sign
-	compile uint8_$lower allreduce.cu "-DTYPE=unsigned char" -DOP=$op
-	compile uint32_$lower allreduce.cu -DTYPE=unsigned -DOP=$op
-	compile uint64_$lower allreduce.cu "-DTYPE=unsigned long long" -DOP=$op
-done
+pack() { zstd -q -19 -o "ptx/$1.ptx.zst"; }
+
+compile common common.cu | pack common
+for type in float half bfloat16; do compile nvls_$type nvls.cu -DTYPE=$type; done | pack nvls
+while read -r name type; do
+	for op in Sum Prod Min Max Avg; do
+		case $name$op in uint*Sum | uint*Prod) continue ;; esac # which have the same bits with a sign
+		compile "${name}_$(echo $op | tr SPMA spma)" allreduce.cu "-DTYPE=$type" -DOP=$op
+	done | pack "$name"
+done <<-END
+	float float
+	double double
+	half half
+	bfloat16 bfloat16
+	int8 signed char
+	int32 int
+	int64 long long
+	uint8 unsigned char
+	uint32 unsigned
+	uint64 unsigned long long
+END

@@ -1,10 +1,12 @@
 // The communicator as a kernel sees it: the memory that ranks share, the epochs
 // and flags by which they follow one another, and waits that end by the clock.
 //
-// No kernel ends with a barrier. All are all-to-all: a rank cannot finish call k
-// before every rank has begun it, so a rank is at most one call ahead, and two
-// halves of an inbox, chosen by the parity of a block's epoch, are enough. Blocks
-// count epochs in device memory: graphs replay without new arguments.
+// In all calls every rank hears from every other, directly or through others: a rank
+// cannot finish call k before all have begun it, so it is at most one call ahead. Two
+// halves of an inbox of lines, chosen by the parity of a block's epoch, are then enough,
+// without a barrier at the end. What is pushed in packs has no second half: these
+// kernels end when all ranks say that they have written and read what they had to.
+// Blocks count epochs in device memory: graphs replay without new arguments.
 #pragma once
 #include "cuda.cuh"
 

@@ -1,5 +1,5 @@
-// The kernels' part in AllReduce by copy engines: these scatter pieces of the
-// input to their owners and gather the results.
+// The kernels' part in collectives by copy engines: these deliver data as it is, or
+// scatter pieces of the input to their owners, which reduce them, and gather the results.
 #pragma once
 #include "direct.cuh"
 

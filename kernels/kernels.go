@@ -1,17 +1,18 @@
 // Package kernels holds the CUDA C++ sources of the CUDA backend and the PTX
 // built from them by build.sh, embedded in the binary, so that users need the
-// NVIDIA driver and nothing else. The first line of each PTX file records the
+// NVIDIA driver and nothing else. The first line of each module records the
 // sources' digest; a test fails when it is not that of the sources.
 package kernels
 
 import (
 	"bytes"
-	"compress/gzip"
 	"embed"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 //go:embed ptx
@@ -21,20 +22,41 @@ var files embed.FS
 // "float_sum". Where kernels are named it has these alone, as the driver takes as long
 // as the text to compile it. The error says that there is none.
 func PTX(name string, wanted ...string) ([]byte, error) {
-	packed, err := files.ReadFile("ptx/" + name + ".ptx.gz")
+	archive, _, _ := strings.Cut(name, "_") // "nvls" has those of multicast
+	packed, err := files.ReadFile("ptx/" + archive + ".ptx.zst")
 	if err != nil {
-		return nil, fmt.Errorf("no kernels named %q are built in", name)
+		return nil, missing(name)
 	}
-	text, err := gzip.NewReader(bytes.NewReader(packed))
+	unpack, err := decoder()
+	if err != nil {
+		return nil, err
+	}
+	text, err := unpack.DecodeAll(packed, make([]byte, 0, ratio*len(packed)))
 	if err != nil {
 		return nil, fmt.Errorf("kernels %q: %w", name, err)
 	}
-	all, err := io.ReadAll(text)
-	if err != nil || len(wanted) == 0 {
-		return all, err
+	begin := bytes.Index(text, []byte(heading+name+":"))
+	if begin < 0 {
+		return nil, missing(name)
+	}
+	all := text[begin:]
+	if end := bytes.Index(all[1:], []byte(heading)); end >= 0 {
+		all = all[:1+end]
+	}
+	if len(wanted) == 0 {
+		return all, nil
 	}
 	return only(all, wanted)
 }
+
+const (
+	heading = "// module " // begins each module of an archive
+	ratio   = 48           // by which archives grow at the most
+)
+
+var decoder = sync.OnceValues(func() (*zstd.Decoder, error) { return zstd.NewReader(nil) })
+
+func missing(name string) error { return fmt.Errorf("no kernels named %q are built in", name) }
 
 // only leaves those kernels of a module that are wanted. Kernels call no functions.
 func only(all []byte, wanted []string) ([]byte, error) {

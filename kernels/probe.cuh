@@ -1,4 +1,4 @@
-// What the wires carry: plain stores to peers, loads from them, and flags.
+// What the wires carry: stores to peers, loads from them, bulk copies, and flags.
 #pragma once
 #include "direct.cuh"
 
@@ -47,6 +47,7 @@ DEVICE void probeBulk(const Args &a) {
   char *to = a.output[peer(1 + blockIdx.x % a.rounds)];
   const u32 all = (a.units * 16 + tile - 1) / tile, mine = group < all ? (all - group + groups - 1) / groups : 0;
   const u32 shared = inShared(tiles), barriers = inShared(full);
+  Patience patience(a);
   const auto begin = [&](u32 n) { return u64(group + n * groups) * tile; };
   const auto bytes = [&](u32 n) { return u32(begin(n) + tile <= u64(a.units) * 16 ? tile : u64(a.units) * 16 - begin(n)); };
   const auto fetch = [&](u32 n) {
@@ -60,7 +61,7 @@ DEVICE void probeBulk(const Args &a) {
   for (u32 n = 0; n + 1 < stages && n < mine; n++) fetch(n);
   for (u32 n = 0; n < mine; n++) {
     u32 ready = 0;
-    while (!ready)
+    while (!ready && patience.more())
       asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
                    : "=r"(ready) : "r"(barriers + n % stages * 8), "r"(n / stages % 2) : "memory");
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;"

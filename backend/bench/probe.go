@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 
 // Probe measures what the wires between the GPUs carry, by engine, and how long
 // a flag takes, and writes CSV. Each size is what one GPU sends to each peer.
-func Probe(b *cuda.Backend, sizes []units.Bytes, to io.Writer) (err error) {
+func Probe(ctx context.Context, b *cuda.Backend, sizes []units.Bytes, to io.Writer) (err error) {
 	comm, streams, err := b.Comm()
 	if err != nil {
 		return err
@@ -35,14 +36,14 @@ func Probe(b *cuda.Backend, sizes []units.Bytes, to io.Writer) (err error) {
 	out := csv.NewWriter(to)
 	_ = out.Write(probeHeader) // an error is kept for Flush
 	for peer := 1; peer < n; peer++ {
-		t, err := comm.ProbeFlags(peer, streams)
+		t, err := comm.ProbeFlags(ctx, peer, streams)
 		if err != nil {
 			return err
 		}
 		_ = out.Write(probeRow("flag", n, cuda.Traffic{Peers: 1, Bytes: 4, Blocks: 1, Threads: 1}, t))
 	}
 	for _, t := range traffic(n, sizes) {
-		took, err := comm.Probe(t, call, streams)
+		took, err := comm.Probe(ctx, t, call, streams)
 		if err != nil {
 			return err
 		}

@@ -6,8 +6,9 @@ import (
 	"tutti/model"
 )
 
-// Algorithm is one of the ways of the hot kernels: the all-pairs schedules,
-// specialised for a range of sizes. The first seven are those of AllReduce.
+// Algorithm is one of the ways of the hot kernels: the all-pairs schedules, and a
+// chain, specialised for a range of sizes. Those up to Hybrid do AllReduce; some of
+// them, and those behind, the other collectives.
 type Algorithm int
 
 // The algorithms, from the lowest latency to the highest bandwidth.
@@ -30,7 +31,7 @@ var algorithmNames = []string{
 	"oneshot_push", "oneshot_copy", "ring_push",
 }
 
-// String returns the name: for AllReduce, that of the kernel.
+// String returns the name, which for AllReduce is that of the kernel.
 func (a Algorithm) String() string { return algorithmNames[a] }
 
 // Launch is how an algorithm is run.

@@ -70,21 +70,26 @@ func OpenStreams(gpus []*driver.GPU) ([]*driver.Stream, error) {
 	for _, g := range gpus {
 		s, err := g.NewStream()
 		if err != nil {
-			return nil, err
+			return nil, errors.Join(err, closeStreams(streams))
 		}
 		streams = append(streams, s)
 	}
 	return streams, nil
 }
 
+func closeStreams(streams []*driver.Stream) error {
+	var errs []error
+	for _, s := range streams {
+		errs = append(errs, s.Destroy())
+	}
+	return errors.Join(errs...)
+}
+
 // Close frees the communicators.
 func (b *Backend) Close() error {
 	var errs []error
 	for _, g := range b.groups {
-		for _, s := range g.streams {
-			errs = append(errs, s.Destroy())
-		}
-		errs = append(errs, g.Comm.Close())
+		errs = append(errs, closeStreams(g.streams), g.Comm.Close())
 	}
 	clear(b.groups)
 	return errors.Join(errs...)

@@ -75,7 +75,15 @@ func (n *NVLS) Buffers() (input, output []driver.Pointer) {
 }
 
 // Close frees the memory. No call may be under way.
-func (n *NVLS) Close() error { return n.memory.Free() }
+func (n *NVLS) Close() error {
+	errs := []error{n.memory.Free()}
+	for _, modules := range n.loaded {
+		for _, m := range modules {
+			errs = append(errs, m.unload())
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // AllReduce queues a sum of count elements on a stream of each rank: each rank
 // loads its chunk of all inputs, summed by the switch, and stores it into all
@@ -119,6 +127,9 @@ func (n *NVLS) load(d model.Datatype) ([]*module, error) {
 	for i := range modules {
 		modules[i] = &module{}
 		if err := modules[i].add(n.comm, ptx, i, []string{nvlsKernel}); err != nil {
+			for _, m := range modules[:i+1] {
+				err = errors.Join(err, m.unload())
+			}
 			return nil, err
 		}
 	}

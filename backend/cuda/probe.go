@@ -47,14 +47,14 @@ type Traffic struct {
 
 // Probe measures traffic between buffers of at least Peers*Bytes on each rank
 // and returns how long it takes, at the median.
-func (c *Comm) Probe(t Traffic, buffers Call, streams []*driver.Stream) (time.Duration, error) {
+func (c *Comm) Probe(ctx context.Context, t Traffic, buffers Call, streams []*driver.Stream) (time.Duration, error) {
 	if t.Peers < 1 || t.Peers >= len(c.ranks) {
 		return 0, fmt.Errorf("%d peers: want 1 to %d", t.Peers, len(c.ranks)-1)
 	}
 	if err := c.openLanes(); err != nil {
 		return 0, err
 	}
-	times, err := Measure(context.Background(), streams, Repeats{Calls: 4, Replays: 5, Eager: t.Eager}, func() error {
+	times, err := Measure(ctx, streams, Repeats{Calls: 4, Replays: 5, Eager: t.Eager}, func() error {
 		q := &queue{}
 		for i := range c.ranks {
 			if t.Engine == CopyEngines {
@@ -99,9 +99,9 @@ func (c *Comm) probeCopies(q *queue, t Traffic, rank int, buffers Call, s *drive
 }
 
 // ProbeFlags returns how long a flag takes from rank 0 to another rank.
-func (c *Comm) ProbeFlags(peer int, streams []*driver.Stream) (time.Duration, error) {
+func (c *Comm) ProbeFlags(ctx context.Context, peer int, streams []*driver.Stream) (time.Duration, error) {
 	const trips = 1000
-	times, err := Measure(context.Background(), streams, Repeats{Calls: 4, Replays: 3}, func() error {
+	times, err := Measure(ctx, streams, Repeats{Calls: 4, Replays: 3}, func() error {
 		q := &queue{}
 		for i, r := range c.ranks {
 			a := c.args(Call{Input: make([]driver.Pointer, len(c.ranks)), Output: make([]driver.Pointer, len(c.ranks))}, i)

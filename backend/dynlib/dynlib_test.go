@@ -18,11 +18,14 @@ func TestOpen(t *testing.T) {
 	}
 	var c struct {
 		Strlen func(string) uint64 `c:"strlen"`
+		Getenv func(string) string `c:"getenv"`
 		None   func()              `c:"no_such_symbol,optional"`
 	}
 	require.NoError(t, dynlib.Open(&c, "libnothere.so.9", "libc.so.6"))
 	assert.EqualValues(t, 5, c.Strlen("tutti"))
 	assert.Nil(t, c.None)
+	t.Setenv("TUTTI_TEST", "seen") // what is set in Go reaches libraries
+	assert.Equal(t, "seen", c.Getenv("TUTTI_TEST"))
 
 	var lacking struct {
 		A func() `c:"no_such_symbol"`

@@ -54,13 +54,13 @@ func (b *Backend) group(ranks int) (*group, error) {
 	if ranks > len(b.gpus) {
 		return nil, fmt.Errorf("%d ranks on %d GPUs: want one each (--gpus %d)", ranks, len(b.gpus), len(b.gpus))
 	}
-	streams, err := cuda.OpenStreams(b.gpus[:ranks])
-	if err != nil {
-		return nil, err
-	}
 	c, err := New(b.gpus[:ranks])
 	if err != nil {
 		return nil, err
+	}
+	streams, err := cuda.OpenStreams(b.gpus[:ranks])
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
 	}
 	b.groups[ranks] = &group{c, streams}
 	return b.groups[ranks], nil
@@ -87,8 +87,7 @@ func (b *Backend) Prepare(s schedule.Schedule) (e backend.Execution, err error) 
 		}
 	}
 	if err := x.Place(alloc); err != nil {
-		_ = x.Close() // the first error is the one to tell
-		return nil, err
+		return nil, errors.Join(err, x.Close())
 	}
 	call := Call{
 		Collective: t.Collective, Input: x.Side(backend.Input), Output: x.Side(backend.Output),

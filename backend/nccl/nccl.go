@@ -6,6 +6,7 @@ package nccl
 import (
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 
 	"tutti/backend/cuda/driver"
@@ -44,7 +45,19 @@ type api struct {
 var lib api
 
 // Load opens NCCL, once. The error says what is missing.
+//
+// Unless the user has said otherwise, it sets NCCL_SET_STACK_SIZE to 1, which NCCL
+// recommends against hangs by CUDA's memory reconfiguration: a kernel that needs more
+// local memory than those before it waits until the GPUs that can reach it are idle,
+// which they are not while the ranks launched before it wait for its own. One process
+// drives all ranks here, and package cuda lets all GPUs reach one another.
 var Load = sync.OnceValue(func() error {
+	const stack = "NCCL_SET_STACK_SIZE"
+	if _, said := os.LookupEnv(stack); !said {
+		if err := os.Setenv(stack, "1"); err != nil {
+			return err
+		}
+	}
 	if err := dynlib.Open(&lib, Library, "libnccl.so"); err != nil {
 		return fmt.Errorf("no NCCL: %w (LD_LIBRARY_PATH can name its folder)", err)
 	}

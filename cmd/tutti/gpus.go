@@ -35,12 +35,15 @@ var backendNames = []string{onHost, onCUDA, onNCCL, onSymmetric}
 // chosen returns the names of the backends that are asked for. For auto it says
 // what it found.
 func (f *runFlags) chosen(notes io.Writer) ([]string, error) {
-	for _, name := range f.backends {
-		if name != "auto" && !slices.Contains(backendNames, name) || name == "auto" && len(f.backends) > 1 {
-			return nil, usage(fmt.Errorf("--backend %s: want some of %v, or auto", name, backendNames))
+	if !slices.Equal(f.backends, []string{"auto"}) {
+		if len(f.backends) == 0 {
+			f.backends = []string{""}
 		}
-	}
-	if len(f.backends) == 0 || f.backends[0] != "auto" {
+		for _, name := range f.backends {
+			if !slices.Contains(backendNames, name) {
+				return nil, usage(fmt.Errorf("--backend %s: want some of %v, or auto alone", name, backendNames))
+			}
+		}
 		return f.backends, nil
 	}
 	why := "a machine, fabric or schedule is named, which need not be this host"
@@ -58,6 +61,32 @@ func (f *runFlags) chosen(notes io.Writer) ([]string, error) {
 	}
 	fmt.Fprintf(notes, "%s: running on the cores and memory of this computer (--backend host)\n", why)
 	return []string{onHost}, nil
+}
+
+// available fails where a library or the GPUs that backends need are missing.
+func (f *runFlags) available(names []string) error {
+	if !slices.ContainsFunc(names, func(name string) bool { return name != onHost }) {
+		if len(f.devices) > 0 {
+			return usage(fmt.Errorf("--devices %v: the %s backend uses no GPUs (--backend %s)", f.devices, onHost, onCUDA))
+		}
+		return nil
+	}
+	n, err := driver.Count()
+	if err == nil && (slices.Contains(names, onNCCL) || slices.Contains(names, onSymmetric)) {
+		err = nccl.Load()
+	}
+	if err != nil {
+		if f.examines() {
+			return fmt.Errorf("%w: tutti doctor says what else is missing", err)
+		}
+		return fmt.Errorf("%w: tutti doctor says what else is missing; --backend %s needs none of it", err, onHost)
+	}
+	for _, i := range f.devices {
+		if i < 0 || i >= n {
+			return usage(fmt.Errorf("--devices %d: want 0 to %d", i, n-1))
+		}
+	}
+	return nil
 }
 
 // open makes the backends ready for calls of up to the given size.
@@ -99,6 +128,16 @@ func openGPUs(devices []int) (gpus []*driver.GPU, err error) {
 		}
 	}
 	opened := map[int]*driver.GPU{}
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, g := range opened {
+			if g != nil {
+				err = errors.Join(err, g.Close())
+			}
+		}
+	}()
 	for _, i := range devices {
 		if opened[i] == nil {
 			if opened[i], err = driver.Open(i); err != nil {
@@ -164,7 +203,7 @@ func (f *runFlags) examine(ctx context.Context, trials []trial, to, notes io.Wri
 	b := cuda.NewBackend(gpus[:ranks], cuda.Options{Scratch: int64(slices.Max(sizes) + units.MiB), Timeout: f.patience})
 	switch {
 	case f.probe:
-		err = bench.Probe(b, sizes, to)
+		err = bench.Probe(ctx, b, sizes, to)
 	case f.stress > 0:
 		seed := f.seed
 		if seed == 0 {

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -28,6 +30,24 @@ func unless(ctx context.Context, work func() error) error {
 		return err
 	case <-ctx.Done():
 		return errInterrupted
+	}
+}
+
+// within does work that ends soon after the context does. What does not, as calls of
+// other libraries may not, is left behind after the grace, with an error.
+func within(ctx context.Context, grace time.Duration, work func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- work() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(grace):
+		return fmt.Errorf("given up: %w; it did not end %v later either, and is left behind", context.Cause(ctx), grace)
 	}
 }
 

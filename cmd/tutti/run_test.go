@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -78,6 +81,17 @@ func TestRunGivenUp(t *testing.T) {
 	assert.Len(t, list, 2)
 }
 
+// Work that does not end when it is given up, as in a library, is left behind.
+func TestWithin(t *testing.T) {
+	ctx, stop := context.WithCancelCause(t.Context())
+	stop(errors.New("too late"))
+	forever := make(chan struct{})
+	defer close(forever)
+	err := within(ctx, time.Millisecond, func() error { <-forever; return nil })
+	assert.EqualError(t, err, "given up: too late; it did not end 1ms later either, and is left behind")
+	assert.ErrorIs(t, within(ctx, time.Minute, func() error { return io.EOF }), io.EOF)
+}
+
 // An exported schedule runs; one that was broken is refused, with the place.
 func TestRunFile(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -110,7 +124,15 @@ func TestRunErrors(t *testing.T) {
 		code int
 		text string
 	}{
-		"--backend abacus":                     {2, "--backend abacus: want some of [host cuda nccl nccl-symmetric], or auto"},
+		"--backend abacus":                     {2, "--backend abacus: want some of [host cuda nccl nccl-symmetric], or auto alone"},
+		"--backend host,auto":                  {2, "--backend auto: want some of [host cuda nccl nccl-symmetric], or auto alone"},
+		"--backend=":                           {2, "--backend : want some of"},
+		"--devices 0":                          {2, "--devices [0]: the host backend uses no GPUs (--backend cuda)"},
+		"--probe --sweep":                      {2, "--sweep and --probe exclude each other: want one of them"},
+		"--sweep --json":                       {2, "--sweep and --json exclude each other: want one of them"},
+		"--probe --backend host":               {2, "--backend host: --probe, --sweep and --stress are of cuda alone"},
+		"--stress -1s":                         {2, "--stress -1s: want more than 0"},
+		"-d all,float":                         {2, "-d: all,float: want all alone, or some of [int8 uint8"},
 		"-n 0":                                 {2, "-n 0: want at least 1"},
 		"-w -1":                                {2, "-w -1: want 0 or more"},
 		"-c 2":                                 {2, "-c 2: want 0 or 1"},

@@ -60,8 +60,8 @@ func (w *runTable) header(backends []backend.Backend, machine string, t schedule
 	w.printf("\n")
 }
 
-// row prints a call; first is the time of the first backend, or 0; forms are its results out of place and in place, nil where
-// there is no such form.
+// row prints a call: forms are its results out of place and in place, nil where there
+// is no such form, and first is the time of the first backend, or 0.
 func (w *runTable) row(backend string, t schedule.Task, forms [2]*rows.Row, first units.Time) {
 	redop, root := "none", -1
 	if t.Collective.Reduces() {

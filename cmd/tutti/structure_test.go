@@ -41,6 +41,7 @@ var allowed = map[string][]string{
 	"tutti/backend":             {"golang.org/x/sync/errgroup"},
 	"tutti/backend/cuda":        {"golang.org/x/sync/errgroup"},
 	"tutti/backend/dynlib":      {"github.com/ebitengine/purego"},
+	"tutti/kernels":             {"github.com/klauspost/compress/zstd"},
 }
 
 func TestStructure(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"slices"
 	"strconv"
@@ -116,25 +117,35 @@ func Lines(gpus int, d model.Datatype) ([]figure.Series, error) {
 func Read(gpus int, d model.Datatype) ([]Result, error) {
 	var results []Result
 	for _, name := range []string{"h200x%d.csv", "torch-h200x%d.csv"} {
-		name = fmt.Sprintf(name, gpus)
-		f, err := files.Open(name)
+		list, err := Measured(files, fmt.Sprintf(name, gpus))
 		if err != nil {
 			return nil, err
 		}
-		list, err := rows.ReadCSV(f, name)
-		if err := cmp.Or(err, f.Close()); err != nil {
-			return nil, err
-		}
 		for _, row := range list {
-			if row.Wrong != nil && *row.Wrong != 0 {
-				return nil, fmt.Errorf("%s: %v: %d elements are wrong", name, row.Bytes, *row.Wrong)
-			}
 			if row.Datatype == d && (!row.InPlace || row.Source == "torch") {
 				results = add(results, row)
 			}
 		}
 	}
 	return results, nil
+}
+
+// Measured reads rows of an experiment's file. It fails where elements were wrong.
+func Measured(files fs.FS, name string) ([]rows.Row, error) {
+	f, err := files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	list, err := rows.ReadCSV(f, name)
+	if err := cmp.Or(err, f.Close()); err != nil {
+		return nil, err
+	}
+	for _, r := range list {
+		if r.Wrong != nil && *r.Wrong != 0 {
+			return nil, fmt.Errorf("%s: %v of %v: %d elements are wrong", name, r.Collective, r.Bytes, *r.Wrong)
+		}
+	}
+	return list, nil
 }
 
 // add puts a row into the result of its size. PyTorch's of other sizes are left out.

@@ -1,7 +1,6 @@
 package hotkernels
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 
@@ -15,19 +14,11 @@ import (
 func Interpreted(gpus int) (map[rows.Row]float64, error) {
 	times := [2]map[rows.Row]units.Time{{}, {}}
 	for i, name := range []string{"interpreter-h200x%d.csv", "nccl-ring-tree-h200x%d.csv"} {
-		name = fmt.Sprintf(name, gpus)
-		f, err := files.Open(name)
+		list, err := Measured(files, fmt.Sprintf(name, gpus))
 		if err != nil {
 			return nil, err
 		}
-		list, err := rows.ReadCSV(f, name)
-		if err := cmp.Or(err, f.Close()); err != nil {
-			return nil, err
-		}
 		for _, r := range list {
-			if *r.Wrong != 0 {
-				return nil, fmt.Errorf("%s: %v: %d elements are wrong", name, r.Bytes, *r.Wrong)
-			}
 			if !r.InPlace {
 				times[i][rows.Row{Algorithm: r.Algorithm, Protocol: r.Protocol, Bytes: r.Bytes}] = r.Time
 			}

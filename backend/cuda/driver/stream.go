@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"time"
 	"unsafe"
@@ -198,10 +199,8 @@ func (s *Stream) EndCapture() (*Graph, error) {
 		if err := s.GPU.check("cuStreamEndCapture", cu.EndCapture(s.handle, &g)); err != nil {
 			return err
 		}
-		if err := s.GPU.check("cuGraphInstantiate", cu.GraphInstantiate(&x.exec, g, 0)); err != nil {
-			return err
-		}
-		if err := s.GPU.check("cuGraphDestroy", cu.GraphDestroy(g)); err != nil {
+		err := s.GPU.check("cuGraphInstantiate", cu.GraphInstantiate(&x.exec, g, 0))
+		if err := errors.Join(err, s.GPU.check("cuGraphDestroy", cu.GraphDestroy(g))); err != nil {
 			return err
 		}
 		return s.GPU.check("cuGraphUpload", cu.GraphUpload(x.exec, s.handle))

@@ -149,6 +149,13 @@ func (d *Predictor) predict(t schedule.Task) (p Prediction, err error) {
 			return p, errNodes(t.Algorithm, d.nodes)
 		}
 		return d.predictOneShot(t), nil
+	case model.TwoShot:
+		switch {
+		case d.nodes > 1:
+			return p, errNodes(t.Algorithm, d.nodes)
+		case t.Collective.Rooted():
+			return d.predictTwoShotCast(t), nil
+		}
 	case model.NVLS:
 		switch t.Collective {
 		case model.AllGather, model.ReduceScatter:
@@ -178,9 +185,6 @@ func (d *Predictor) predict(t schedule.Task) (p Prediction, err error) {
 	case model.SimpleRing:
 		return d.predictSimpleRing(t), nil
 	case model.TwoShot:
-		if d.nodes > 1 {
-			return p, errNodes(t.Algorithm, d.nodes)
-		}
 		return d.predictTwoShot(t), nil
 	case model.Hierarchical:
 		if d.nodes == 1 {

@@ -16,7 +16,6 @@ import (
 	"tutti/experiments/hotkernels"
 	"tutti/experiments/rows"
 	"tutti/model"
-	"tutti/model/profile"
 )
 
 var update = flag.Bool("update", false, "write the README's tables and figure anew")
@@ -67,38 +66,4 @@ func TestFigure(t *testing.T) {
 		}
 	}
 	require.NoError(t, figure.WriteTimes(path, "AllReduce of float on 4 H200s, measured, NVLS off", lines))
-}
-
-// The constants of the kernels in h200-nvswitch are what least squares of relative
-// errors find in the files, and within 8 % of every row.
-func TestKernels(t *testing.T) {
-	shipped, err := profile.Open("h200-nvswitch,ndr-rail")
-	require.NoError(t, err)
-	for i, kernel := range profile.Kernels {
-		var a, b, c, d, e float64 // of the normal equations
-		var check []func(profile.KernelCost)
-		for _, gpus := range []int{2, 4} {
-			results, err := hotkernels.Read(gpus, model.Float32)
-			require.NoError(t, err)
-			for _, r := range results {
-				if r.Kernel != kernel.Name {
-					continue
-				}
-				sent := kernel.Sent(gpus, r.Bytes)
-				u, v := 1/r.Tutti, sent/r.Tutti
-				a, b, c, d, e = a+u*u, b+u*v, c+v*v, d+u, e+v
-				check = append(check, func(cost profile.KernelCost) {
-					whole, _ := cost.Time(sent)
-					assert.InEpsilon(t, r.Tutti, whole, .08, "%s, %v on %d GPUs", r.Kernel, r.Bytes, gpus)
-				})
-			}
-		}
-		require.NotEmpty(t, check)
-		determinant := a*c - b*b
-		assert.InEpsilon(t, (d*c-e*b)/determinant, shipped.Kernel[i].Base.Microseconds(), 1e-3, kernel.Name)
-		assert.InEpsilon(t, determinant/(a*e-b*d)*1e6, float64(shipped.Kernel[i].Rate), 1e-3, kernel.Name)
-		for _, row := range check {
-			row(shipped.Kernel[i])
-		}
-	}
 }

@@ -127,8 +127,11 @@ func (d *Predictor) predictTwoShotCast(t schedule.Task) Prediction {
 	}
 	owner := func(b units.Bytes) []stage {
 		list := []stage{{copied: b, buffers: float64(n) + 1, moved: (n - 1) * b, waits: true, by: 1}}
-		if n > 1 { // the others' shares
+		switch {
+		case n > 1: // the others' shares
 			list = append(list, stage{copied: (n - 1) * b, buffers: 3, waits: true, by: 1})
+		case !k.streams: // a step for none
+			list = append(list, stage{by: 1})
 		}
 		return list
 	}

@@ -56,18 +56,24 @@ func (t *trace) until(at units.Time) digest {
 	return d
 }
 
-// leastGain is how many times fewer machines guessed classes must leave than
-// those that are alike for sure.
-const leastGain = 4
+// Guessed classes must leave leastGain times fewer machines than those that are
+// alike for sure, of which there must be leastSure: fewer are simulated soon.
+const (
+	leastGain = 4
+	leastSure = 64
+)
 
 // guess looks for classes of machines that do the same, and returns the
 // simulation of them, which has run; or nil if there are too many.
 func (y *symmetry) guess(within [3][]int32, sure int, o Options) *simulation {
+	if sure < leastSure && !o.anyGuess || o.anyParts {
+		return nil
+	}
 	h := newHalves(y, within)
 	class, horizon := y.shape, units.Microsecond
 	for {
 		h.divide(class)
-		if len(h.nodes)*leastGain > sure && !o.anyGuess || o.anyParts {
+		if len(h.nodes)*leastGain > sure && !o.anyGuess {
 			return nil
 		}
 		x, err := newSimulation(y.schedule, y.cluster, y.profile, h.fold(), o)

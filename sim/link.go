@@ -6,7 +6,8 @@ import "tutti/model/units"
 // 1/n of the rate. Its clock counts the service that one flow gets, so that a
 // flow is done when the clock has moved on by what the flow takes alone, and
 // flows need no attention while others come and go (processor sharing in
-// virtual time).
+// virtual time). A link that serves its flows in turn counts as one that a single
+// flow is on, which ends when all before it have been served.
 type link struct {
 	pace  units.Pace
 	clock units.Time // service given to each flow
@@ -18,6 +19,7 @@ type link struct {
 	first, room, head, count int32
 	failed                   bool // carries nothing
 	touched                  bool // in this instant: the event is still to be set
+	inTurn                   bool // serves flows one after another, not at once
 }
 
 // never is later than any event.
@@ -61,6 +63,12 @@ func (l *link) add(flows []flow, now units.Time, size units.Bytes, owner, weight
 	own := flows[l.first : l.first+l.room]
 	end := l.clock + l.pace.Of(size)
 	at := l.wrap(l.head + l.count)
+	if l.inTurn {
+		if l.count > 0 {
+			end += own[l.wrap(at+l.room-1)].end - l.clock
+		}
+		l.load, weight = 1, 0
+	}
 	for range l.count {
 		before := l.wrap(at + l.room - 1)
 		if own[before].end <= end {
@@ -124,6 +132,9 @@ func (l *link) done(flows []flow) (owner int32, ok bool) {
 	l.head = l.wrap(l.head + 1)
 	l.count--
 	l.load -= f.weight
+	if l.inTurn && l.count == 0 {
+		l.load = 0
+	}
 	l.rest = 0
 	return f.owner, true
 }

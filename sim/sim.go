@@ -59,9 +59,10 @@ type Options struct {
 	anyParts  bool // for tests: share out few machines, too, and guess nothing
 }
 
-// alike tells whether workers that do the same need be simulated once only.
-func (o Options) alike() bool {
-	return !o.NoSymmetry && o.Watch == nil && len(o.Faults) == 0 && len(o.Stragglers) == 0 && o.Jitter.Deviation == 0 && o.NIC == (NIC{})
+// alike tells whether workers that do the same need be simulated once only. Where
+// items are served in turn, those that come at one instant have different ends.
+func (o Options) alike(c *topo.Cluster) bool {
+	return c.Fabric.Sharing == topo.Fair && !o.NoSymmetry && o.Watch == nil && len(o.Faults) == 0 && len(o.Stragglers) == 0 && o.Jitter.Deviation == 0 && o.NIC == (NIC{})
 }
 
 // Watcher follows a simulation. Steps of one worker come in order, those of
@@ -116,7 +117,7 @@ func RunWith(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options
 func simulate(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options) (*simulation, error) {
 	f := unfolded(s)
 	var shares *parts
-	if y := newSymmetry(s, c, p); y != nil && o.alike() {
+	if y := newSymmetry(s, c, p); y != nil && o.alike(c) {
 		within := y.within()
 		f = newFold(y, y.among(), within)
 		if x := y.guess(within, len(f.workers.places.first), o); x != nil {
@@ -134,7 +135,7 @@ func simulate(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Option
 	case shares != nil:
 		x.runParts(shares)
 	default:
-		if o.alike() {
+		if o.alike(c) {
 			x.steady = newSteady(x)
 		}
 		x.run()
@@ -162,7 +163,7 @@ func (x *simulation) result() (Result, error) {
 // it takes, beside that of others.
 func Work(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options) (steps int64) {
 	f := unfolded(s)
-	if o.alike() {
+	if o.alike(c) {
 		f = findFold(s, c, p)
 	}
 	const samples = 64
@@ -177,7 +178,7 @@ func Work(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options) (
 // Need estimates the memory that simulating a schedule takes.
 func Need(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options) units.Bytes {
 	f := unfolded(s)
-	if o.alike() {
+	if o.alike(c) {
 		f = findFold(s, c, p)
 	}
 	const perWorker, perConnection, perSlot, perCrossing = 160, 180, 40, 60 // bytes, with what stands beside each

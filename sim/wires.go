@@ -37,6 +37,7 @@ type usedLink struct {
 	place  int32 // its class
 	users  userSet
 	varies *spell // unless nil, its rate changes: it is neither left out nor made one with others
+	inTurn bool   // serves items one after another
 }
 
 // userSet stands for a set of connections: how many, and the sum of a
@@ -171,7 +172,7 @@ func (w *wires) use(link int) int32 {
 	if !known {
 		i = int32(len(w.used))
 		w.index[class] = i
-		w.used = append(w.used, usedLink{pace: w.pace(link), link: link, size: size, copies: copies, place: at})
+		w.used = append(w.used, usedLink{pace: w.pace(link), link: link, size: size, copies: copies, place: at, inTurn: w.inTurn(link)})
 	}
 	return i
 }
@@ -227,7 +228,7 @@ func (w *wires) drop(x *simulation) {
 	slowest := make([]units.Time, len(w.used)) // c - m*f - rounding
 	for i := range slowest {
 		slowest[i], least[i] = never, math.MaxInt64
-		if w.used[i].varies != nil {
+		if w.used[i].varies != nil || w.used[i].inTurn { // or an item waits for larger ones
 			slowest[i] = -1
 		}
 	}
@@ -273,20 +274,30 @@ func (w *wires) drop(x *simulation) {
 	}
 }
 
+// inTurn tells whether a link serves items one after another.
+func (w *wires) inTurn(link int) bool {
+	kind, _ := w.cluster.Link(link)
+	return kind != topo.LinkNVL && w.cluster.Fabric.Sharing == topo.FIFO
+}
+
 // merge makes one of all links that are always crossed together, the slowest,
 // as the others never hold anything up. It returns the links that are left and
 // each connection's part of the routes.
 func (w *wires) merge(place func(connection int, first, count int32)) (links []link, routes []crossing) {
-	merged := map[userSet]int32{}
+	type set struct {
+		userSet
+		inTurn bool
+	}
+	merged := map[set]int32{}
 	w.merged = make([]int32, len(w.used))
 	for i, u := range w.used {
-		to, known := merged[u.users]
+		to, known := merged[set{u.users, u.inTurn}]
 		if !known || u.varies != nil {
 			to = int32(len(links))
 			if u.varies == nil {
-				merged[u.users] = to
+				merged[set{u.users, u.inTurn}] = to
 			}
-			links = append(links, link{})
+			links = append(links, link{inTurn: u.inTurn})
 		}
 		links[to].pace = max(links[to].pace, u.pace)
 		w.merged[i] = to

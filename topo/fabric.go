@@ -27,6 +27,8 @@ type Fabric struct {
 	Routing Routing
 	// Switching says when switches pass packets on.
 	Switching Switching
+	// Sharing says how the cables are shared, and the links between them and GPUs.
+	Sharing Sharing
 	// Seed varies what ECMP's hash gives.
 	Seed uint64
 }

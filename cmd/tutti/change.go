@@ -24,6 +24,7 @@ type changeFlags struct {
 	without          []string
 	oversubscription string
 	routing          string
+	sharing          string
 }
 
 func (f *changeFlags) register(c *cobra.Command) {
@@ -33,6 +34,8 @@ func (f *changeFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.oversubscription, "oversubscription", "", "of the fabric's topmost cables, as in 2:1, in the place of the fabric's")
 	flags.StringVar(&f.routing, "routing", "", "adaptive or ecmp, in the place of the fabric's")
 	complete(c, "routing", []string{topo.Adaptive.String(), topo.ECMP.String()})
+	flags.StringVar(&f.sharing, "sharing", "", "of all links but NVLinks, in the place of the fabric's: fair, or fifo, item after item")
+	complete(c, "sharing", []string{topo.Fair.String(), topo.FIFO.String()})
 }
 
 // change applies the changes to a fabric and to a machine's XML, which it
@@ -70,13 +73,20 @@ func (f *changeFlags) changeFabric(to *topo.Fabric) error {
 		to.Name += fmt.Sprintf(" %g:1", value)
 	}
 	if f.routing != "" {
-		routings := []topo.Routing{topo.Adaptive, topo.ECMP}
-		i := slices.IndexFunc(routings, func(r topo.Routing) bool { return r.String() == f.routing })
+		i := slices.IndexFunc([]topo.Routing{topo.Adaptive, topo.ECMP}, func(r topo.Routing) bool { return r.String() == f.routing })
 		if i < 0 {
 			return fmt.Errorf("--routing %s: want adaptive or ecmp", f.routing)
 		}
-		to.Routing = routings[i]
+		to.Routing = topo.Routing(i)
 		to.Name += " " + f.routing
+	}
+	if f.sharing != "" {
+		i := slices.IndexFunc([]topo.Sharing{topo.Fair, topo.FIFO}, func(s topo.Sharing) bool { return s.String() == f.sharing })
+		if i < 0 {
+			return fmt.Errorf("--sharing %s: want fair or fifo", f.sharing)
+		}
+		to.Sharing = topo.Sharing(i)
+		to.Name += " " + f.sharing
 	}
 	return nil
 }

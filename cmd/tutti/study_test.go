@@ -86,7 +86,7 @@ func TestWhatif(t *testing.T) {
 	assert.FileExists(t, "x.png")
 	for args, want := range map[string]string{
 		"":                              "nothing to compare with: want --against FLAG=VALUE,…, or a list of fabrics",
-		"--against speed=2":             `--against speed=2: "speed=2" is no setting: want FLAG=VALUE with one of machine, fabric, nodes, gpus, net-rate, without, oversubscription, routing, profile, algo, proto, channels, fault, straggler, jitter, seed, seeds, nic, queue-pairs, gdr`,
+		"--against speed=2":             `--against speed=2: "speed=2" is no setting: want FLAG=VALUE with one of machine, fabric, nodes, gpus, net-rate, without, oversubscription, routing, sharing, profile, algo, proto, channels, fault, straggler, jitter, seed, seeds, nic, queue-pairs, gdr`,
 		"--against without=eth0":        "--against without=eth0: --without eth0: the machine has no such NIC: want some of mlx5_0, mlx5_1, mlx5_2, mlx5_3, mlx5_4, mlx5_5, mlx5_6, mlx5_7",
 		"--against oversubscription=no": "--against oversubscription=no: --oversubscription no: want 0.01:1 to 1000:1, such as 2:1",
 	} {

@@ -30,7 +30,7 @@ type whatifFlags struct {
 
 // settable are the flags that --against can set.
 var settable = []string{
-	"machine", "fabric", "nodes", "gpus", "net-rate", "without", "oversubscription", "routing",
+	"machine", "fabric", "nodes", "gpus", "net-rate", "without", "oversubscription", "routing", "sharing",
 	"profile", "algo", "proto", "channels", "fault",
 	"straggler", "jitter", "seed", "seeds", "nic", "queue-pairs", "gdr",
 }

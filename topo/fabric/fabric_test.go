@@ -133,6 +133,7 @@ func TestErrors(t *testing.T) {
 		"nodes: many":                            "f:1: cannot unmarshal string into Go struct field file.Nodes of type int",
 		"seed: 1\nnodes: 0":                      "f:2: nodes: 0: want 1 to 16384",
 		"topology: torus":                        `f:1: topology: "torus": want rail-optimised or fat-tree or single-switch`,
+		"sharing: lifo":                          `f:1: sharing: "lifo": want fair or fifo`,
 		"switching: circuit":                     `f:1: switching: "circuit": want cut-through or store-and-forward`,
 		"routing: random":                        `f:1: routing: "random": want adaptive or ecmp`,
 		"leaf:\n  rate: 400":                     `f:2: "400" is not a rate: want a number with its unit, such as 400 Gb/s or 50 GB/s`,

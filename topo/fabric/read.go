@@ -89,6 +89,7 @@ type file struct {
 	Rails     []names `yaml:"rails"`
 	Routing   string  `yaml:"routing"`
 	Switching string  `yaml:"switching"`
+	Sharing   string  `yaml:"sharing"`
 	Seed      uint64  `yaml:"seed"`
 	Leaf      *level  `yaml:"leaf"`
 	Spine     *level  `yaml:"spine"`
@@ -150,6 +151,9 @@ func (s *Spec) build(f *file) error {
 		return err
 	}
 	if s.Fabric.Switching, err = oneOf(s, "switching", f.Switching, topo.CutThrough, topo.StoreAndForward); err != nil {
+		return err
+	}
+	if s.Fabric.Sharing, err = oneOf(s, "sharing", f.Sharing, topo.Fair, topo.FIFO); err != nil {
 		return err
 	}
 	t, err := oneOf(s, "topology", f.Topology, railOptimised, fatTree, singleSwitch)

@@ -48,7 +48,7 @@ func newTune() *cobra.Command {
 By default it is tutti's own model that is asked, with the machine's calibrated
 constants; beside the winner stand the second best and what NCCL would choose.
 On one NVSwitch host tutti's own kernels (tutti/...) stand among the ways, as
-measured on 2 and 4 GPUs; other numbers follow from what each GPU sends.
+measured on 2 and 4 GPUs; other numbers follow from what the busiest link carries.
 --explain shows what the times are made of. --export writes the winners among
 NCCL's algorithms for others:
 the file of NCCL's example tuner plugin (nccl-tuner), NCCL_ALGO and NCCL_PROTO

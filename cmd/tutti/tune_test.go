@@ -70,6 +70,11 @@ func TestTuneKernels(t *testing.T) {
 	assert.Zero(t, code)
 	assert.Contains(t, out, "tutti/twoshot_ll128")
 	assert.Contains(t, out, "ring/ll ")
+	for _, c := range []string{"allgather", "reducescatter", "broadcast", "reduce", "alltoall", "sendrecv"} {
+		out, _, code = tutti("tune", "--machine", "h200x4", "--coll", c, "--sizes", "1M", "--explain")
+		assert.Zero(t, code, c)
+		assert.Contains(t, out, "tutti/oneshot_ll128", c)
+	}
 	out, _, code = tutti("tune", "--machine", "h200x4", "--export", "nccl-tuner")
 	assert.Zero(t, code)
 	assert.NotContains(t, out, "twoshot")

@@ -15,8 +15,18 @@ import (
 	"tutti/topo"
 )
 
-// probeHeader are the columns that tutti run --probe writes.
-var probeHeader = []string{"what", "gpus", "peers", "bytes_per_peer", "blocks", "threads", "lanes", "pull", "eager", "GBps_or_us"}
+// probeHeader are the columns that tutti run --probe writes: what each of so many GPUs sends
+// to each of so many peers, within the time, and in all by the second.
+var probeHeader = []string{"engine", "gpus", "peers", "bytes_per_peer", "blocks", "threads", "tile", "lanes", "pull", "eager", "time_us", "GBps"}
+
+// The columns that are read.
+const (
+	probeEngine = 0
+	probeGPUs   = 1
+	probePeers  = 2
+	probeTime   = 10
+	probeRate   = 11
+)
 
 // Probe is what tutti run --probe found of the wires between a machine's GPUs.
 type Probe struct {
@@ -53,40 +63,44 @@ func ReadProbe(r io.Reader, name string) (Probe, error) {
 			return Probe{}, fmt.Errorf("%s: %w", name, err)
 		}
 		line, _ := in.FieldPos(0)
-		gpus, err1 := strconv.Atoi(row[1])
-		peers, err2 := strconv.Atoi(row[2])
-		value, err3 := strconv.ParseFloat(row[len(row)-1], 64)
-		switch {
-		case err1 != nil || err2 != nil || peers < 1 || peers >= gpus:
-			return Probe{}, fmt.Errorf("%s:%d: %s gpus and %s peers: want fewer peers than gpus, and at least one", name, line, row[1], row[2])
-		case err3 != nil || !(value > 0) || math.IsInf(value, 0):
-			return Probe{}, fmt.Errorf("%s:%d: GBps_or_us is %q: want a number above 0", name, line, row[len(row)-1])
-		case p.GPUs > 0 && p.GPUs != gpus:
+		gpus, err1 := strconv.Atoi(row[probeGPUs])
+		peers, err2 := strconv.Atoi(row[probePeers])
+		if err1 != nil || err2 != nil || peers < 1 || peers >= gpus {
+			return Probe{}, fmt.Errorf("%s:%d: %s gpus and %s peers: want fewer peers than gpus, and at least one", name, line, row[probeGPUs], row[probePeers])
+		}
+		var values [2]float64
+		for i, column := range []int{probeTime, probeRate} {
+			values[i], err = strconv.ParseFloat(row[column], 64)
+			if err != nil || !(values[i] > 0) || math.IsInf(values[i], 0) {
+				return Probe{}, fmt.Errorf("%s:%d: %s is %q: want a number above 0", name, line, probeHeader[column], row[column])
+			}
+		}
+		if p.GPUs > 0 && p.GPUs != gpus {
 			return Probe{}, fmt.Errorf("%s:%d: %d GPUs, and %d above: want the rows of one run", name, line, gpus, p.GPUs)
 		}
 		p.GPUs = gpus
-		rate := units.Rate(value) * units.GBps
-		switch row[0] {
-		case "flag_us":
-			flags = append(flags, value)
-		case "store_GBps":
+		rate := units.Rate(values[1]) * units.GBps
+		switch row[probeEngine] {
+		case "flag":
+			flags = append(flags, values[0])
+		case "store":
 			if peers == 1 {
 				p.ToOne = max(p.ToOne, rate)
 			}
 			if peers == gpus-1 {
 				p.ToAll = max(p.ToAll, rate)
 			}
-		case "copy_GBps":
+		case "copy":
 			if peers == 1 {
 				p.CopyToOne = max(p.CopyToOne, rate)
 			}
-		case "load_GBps":
+		case "load", "bulk":
 		default:
-			return Probe{}, fmt.Errorf("%s:%d: unknown %q: want flag_us, store_GBps, load_GBps or copy_GBps", name, line, row[0])
+			return Probe{}, fmt.Errorf("%s:%d: unknown engine %q: want flag, store, load, bulk or copy", name, line, row[probeEngine])
 		}
 	}
 	if len(flags) == 0 || p.ToOne == 0 || p.CopyToOne == 0 {
-		return Probe{}, fmt.Errorf("%s: cut short: want rows of flag_us, and of store_GBps and copy_GBps to one peer", name)
+		return Probe{}, fmt.Errorf("%s: cut short: want rows of flag, and of store and copy to one peer", name)
 	}
 	slices.Sort(flags)
 	p.Flag = units.FromMicroseconds(flags[len(flags)/2])

@@ -48,11 +48,11 @@ func TestProbeErrors(t *testing.T) {
 		{"", `columns ""`},
 		{"source,machine\n", "want those of tutti run --probe"},
 		{strings.Join(lines[:3], ""), "cut short"},
-		{lines[0] + "flag_us,4,1,4,1,1,0,false,false,NaN\n", `p:2: GBps_or_us is "NaN": want a number above 0`},
-		{lines[0] + "flag_us,4,4,4,1,1,0,false,false,1\n", "p:2: 4 gpus and 4 peers"},
-		{lines[0] + lines[1] + "flag_us,8,1,4,1,1,0,false,false,1\n", "p:3: 8 GPUs, and 4 above"},
-		{lines[0] + "nap_us,4,1,4,1,1,0,false,false,1\n", `unknown "nap_us"`},
-		{lines[0] + "flag_us,4\n", "wrong number of fields"},
+		{lines[0] + "flag,4,1,4,1,1,0,0,false,false,NaN,1\n", `p:2: time_us is "NaN": want a number above 0`},
+		{lines[0] + "flag,4,4,4,1,1,0,0,false,false,1,1\n", "p:2: 4 gpus and 4 peers"},
+		{lines[0] + lines[1] + "flag,8,1,4,1,1,0,0,false,false,1,1\n", "p:3: 8 GPUs, and 4 above"},
+		{lines[0] + "nap,4,1,4,1,1,0,0,false,false,1,1\n", `unknown engine "nap"`},
+		{lines[0] + "flag,4\n", "wrong number of fields"},
 	} {
 		_, err := calibrate.ReadProbe(strings.NewReader(c.text), "p")
 		assert.ErrorContains(t, err, c.want)

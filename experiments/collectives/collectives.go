@@ -7,12 +7,9 @@ package collectives
 import (
 	"cmp"
 	"embed"
-	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 
 	"tutti/experiments/figure"
 	"tutti/experiments/hotkernels"
@@ -83,28 +80,15 @@ func read(name string) ([]rows.Row, error) { return hotkernels.Measured(files, n
 
 // swept returns the quickest launch of each size in the sweeps of a collective.
 func swept(gpus int, c model.Collective) (results []Result, err error) {
-	name := fmt.Sprintf("sweep-h200x%d.csv", gpus)
-	f, err := files.Open(name)
+	launches, err := sweep(gpus)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	list, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		return nil, err
-	}
-	for line, row := range list[1:] {
-		value := func(name string) string { return row[slices.Index(list[0], name)] }
-		if value("collective") != c.String() {
+	for _, l := range launches {
+		if l.Collective != c {
 			continue
 		}
-		bytes, err1 := strconv.ParseInt(value("bytes"), 10, 64)
-		blocks, err2 := strconv.Atoi(value("blocks"))
-		us, err3 := strconv.ParseFloat(value("median_us"), 64)
-		if err := errors.Join(err1, err2, err3); err != nil {
-			return nil, fmt.Errorf("%s: row %d: %w", name, line+1, err)
-		}
-		r := Result{Bytes: units.Bytes(bytes), Kernel: value("series"), Blocks: blocks, Tutti: units.FromMicroseconds(us)}
+		r := Result{Bytes: l.Bytes, Kernel: l.Kernel, Blocks: l.Blocks, Tutti: l.Time}
 		i := slices.IndexFunc(results, func(of Result) bool { return of.Bytes == r.Bytes })
 		if i < 0 {
 			results = append(results, r)
@@ -114,6 +98,37 @@ func swept(gpus int, c model.Collective) (results []Result, err error) {
 	}
 	slices.SortFunc(results, func(a, b Result) int { return cmp.Compare(a.Bytes, b.Bytes) })
 	return results, nil
+}
+
+func sweep(gpus int) ([]hotkernels.Launch, error) {
+	name := fmt.Sprintf("sweep-h200x%d.csv", gpus)
+	f, err := files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return hotkernels.ReadSweep(f, name)
+}
+
+// Launches returns those that tutti chose beside NCCL, and those of the sweeps.
+func Launches() (launches []hotkernels.Launch, err error) {
+	list, err := read("h200x4.csv")
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range list {
+		if r.Source == "cuda" {
+			launches = append(launches, hotkernels.Launch{Collective: r.Collective, GPUs: r.Ranks, Kernel: r.Kernel, Bytes: r.Bytes, Blocks: r.Channels, Time: r.Time})
+		}
+	}
+	for _, gpus := range []int{2, 4} {
+		swept, err := sweep(gpus)
+		if err != nil {
+			return nil, err
+		}
+		launches = append(launches, swept...)
+	}
+	return launches, nil
 }
 
 // Table writes the results as the README has them.

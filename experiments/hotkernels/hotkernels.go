@@ -21,7 +21,7 @@ import (
 	"tutti/model/units"
 )
 
-//go:embed h200x?.csv torch-h200x?.csv interpreter-h200x?.csv nccl-ring-tree-h200x?.csv probe-h200x4.csv
+//go:embed h200x?.csv sweep-h200x?.csv torch-h200x?.csv interpreter-h200x?.csv nccl-ring-tree-h200x?.csv probe-h200x4.csv
 var files embed.FS
 
 // Result is one size on one number of GPUs: median times of a call, out of place.

@@ -63,10 +63,14 @@ func PairsShape(t Task) Shape {
 	perLoop, grain := int64(1), int64(1)
 	if t.Algorithm == model.TwoShot {
 		perLoop, grain = int64(t.Ranks), elements(t, 16)
+		if t.Collective.Rooted() { // the root has no share
+			perLoop--
+		}
 	}
 	chunk := inGrains(t, step(t.Protocol))
 	switch { // peers reach each other's buffers
 	case t.Protocol != model.Simple:
+	case t.Algorithm == model.TwoShot && t.Collective.Rooted(): // but here
 	case t.Algorithm == model.TwoShot:
 		chunk = roundUp(divUp(part.count, perLoop), grain)
 	case t.Algorithm == model.OneShot && !t.InPlace:

@@ -1,10 +1,15 @@
 package tuning
 
 import (
+	"maps"
 	"math/bits"
+	"slices"
 
 	"tutti/model"
+	"tutti/model/profile"
 	"tutti/model/schedule"
+	"tutti/topo"
+	"tutti/topo/search"
 )
 
 // predictRingCast predicts Broadcast and Reduce: chunks go round a ring from the
@@ -45,17 +50,83 @@ func (d *Predictor) predictTreeCast(t schedule.Task) Prediction {
 	}
 	// The busiest worker passes on to the next of its node and to two nodes.
 	children := float64(min(1, d.perNode-1) + min(2, max(0, d.nodes-2)))
-	begin, middle, end := 2+k.input, 2+children+k.slots, k.keeps()
+	begin, middle, end, first := 2+k.input, 2+children+k.slots, k.keeps(), d.cast.broadcast
 	switch {
 	case t.Collective == model.Reduce:
-		middle, end = 2+children+k.input+k.slots, k.reduces()
+		middle, end, first = 2+children+k.input+k.slots, k.reduces(), d.cast.reduce
 	case !t.InPlace:
 		begin++
 	}
-	intra := d.tree.intra
-	if d.ranks == 2 { // the channels of a tree go both ways, and these one
-		intra = d.tree.bothIntra
-	}
 	begins := min(1, within)
-	return k.pipe(s, []leg{{begins, 1, begin, intra}, {within - begins, 1, middle, intra}, {between, 1, middle, d.tree.inter}}, leg{share: 1, buffers: end})
+	// Most workers of a node have one to pass on to.
+	legs := func(w ways, inner float64) []leg {
+		return []leg{{begins, 1, begin, w.intra}, {within - begins, 1, inner, w.intra}, {between, 1, middle, w.inter}}
+	}
+	return k.pipeline(s, legs(first, middle+1-children), legs(d.cast.all, middle), leg{share: 1, buffers: end})
+}
+
+// castWays are those of Broadcast and Reduce on trees.
+type castWays struct {
+	// broadcast and reduce are those of the first chunks: the hops that are as far
+	// from the root, or from the leaves, have data at a time.
+	broadcast, reduce ways
+	// all are those where all hops have.
+	all ways
+}
+
+// castWays goes through the hops of trees that are hung up by the first rank, at the
+// ranks of the first nodes.
+func (d *Predictor) castWays(c *topo.Cluster, t *search.Trees) castWays {
+	const within, between = 0, 1
+	var hops [2][][]int
+	fromRoot, fromLeaves := [2]map[int][][]int{{}, {}}, [2]map[int][][]int{{}, {}}
+	for ch := range t.Channels() {
+		turned := map[int]int{} // what is next towards the root, from the ranks up to the tree's own
+		for below, rank := 0, t.At(ch, 0).Up; rank >= 0; below, rank = rank, t.At(ch, rank).Up {
+			turned[rank] = below
+		}
+		next := func(rank int) int {
+			if below, ok := turned[rank]; ok {
+				return below
+			}
+			return t.At(ch, rank).Up
+		}
+		depth, height := make([]int, min(d.ranks, 4*d.perNode)), map[int]int{}
+		for rank := range depth {
+			for at := rank; at != 0; at = next(at) {
+				depth[rank]++
+				height[next(at)] = max(height[next(at)], height[at]+1)
+			}
+		}
+		for rank := 1; rank < len(depth); rank++ {
+			from, i, net := next(rank), within, -1
+			if from/d.perNode != rank/d.perNode {
+				i, net = between, t.NET(ch)
+			}
+			route := c.Route(from, rank, net, net)
+			hops[i] = append(hops[i], route)
+			fromRoot[i][depth[rank]] = append(fromRoot[i][depth[rank]], route)
+			fromLeaves[i][height[rank]] = append(fromLeaves[i][height[rank]], route)
+		}
+	}
+	at := func(routes [][]int, hop profile.Hop) way {
+		l := newLoad(c, d.profile)
+		for _, route := range routes {
+			l.add(route)
+		}
+		return l.way(routes, hop, t.Channels())
+	}
+	mean := func(places map[int][][]int, all way) way {
+		all.perByte = 0
+		for _, place := range slices.Sorted(maps.Keys(places)) {
+			all.perByte += at(places[place], all.hop).perByte / float64(len(places))
+		}
+		return all
+	}
+	all := ways{intra: at(hops[within], profile.HopNVLink), inter: at(hops[between], profile.HopNET)}
+	return castWays{
+		broadcast: ways{intra: mean(fromRoot[within], all.intra), inter: mean(fromRoot[between], all.inter)},
+		reduce:    ways{intra: mean(fromLeaves[within], all.intra), inter: mean(fromLeaves[between], all.inter)},
+		all:       all,
+	}
 }

@@ -105,10 +105,10 @@ func (d *Predictor) kernelChoices(t schedule.Task) (list []Choice) {
 	}
 	for i, k := range profile.Kernels {
 		cost := d.profile.Kernel[i]
-		if cost.Rate == 0 || k.Collective != t.Collective {
+		if cost.Rate == 0 || k.Collective != t.Collective || !k.Suits(d.ranks) {
 			continue
 		}
-		p := Prediction{limit: "what each GPU sends", whole: true}
+		p := Prediction{limit: "what the busiest link carries", whole: true}
 		whole, sending := cost.Time(k.Sent(d.ranks, t.Bytes()))
 		p.Time, p.terms = whole, [4]float64{whole - sending, 0, 0, sending}
 		list = append(list, Choice{Way{k.Algorithm, k.Protocol, k.Name}, 0, p})

@@ -13,6 +13,7 @@ type stage struct {
 	buffers float64
 	moved   units.Bytes // by every worker, on the busiest GPU's link
 	waits   bool        // for what the others did in the stage before
+	by      int         // the worker, of two
 }
 
 // predictOneShot predicts all-pairs in one hop, for the rank that has most to do.
@@ -101,39 +102,92 @@ func (d *Predictor) predictTwoShot(t schedule.Task) Prediction {
 	})
 }
 
-// predictStages follows a worker through its stages.
-func (k *kernel) predictStages(s schedule.Shape, stages func(units.Bytes) []stage) Prediction {
-	h := k.handover(k.pairs)
-	loop := func(b units.Bytes) (whole, data float64) {
-		begun, arrives := 0.0, 0.0 // when what the others sent in the stage before began to come, and is all there
-		for i, st := range stages(b) {
-			if i > 0 {
-				whole += k.turn
+// predictTwoShotCast predicts Broadcast and Reduce by a share for each rank but the
+// root.
+func (d *Predictor) predictTwoShotCast(t schedule.Task) Prediction {
+	s := schedule.PairsShape(t)
+	k := d.kernel(t, s.Channels)
+	n := units.Bytes(d.ranks - 1)
+	if t.Collective == model.Reduce { // all send, and the root waits until the owners have reduced
+		return k.predictStages(s, func(b units.Bytes) (list []stage) {
+			if n > 1 { // to the other owners, while the root sends to them, too
+				list = append(list, stage{copied: (n - 1) * b, buffers: 3, moved: n * b, by: 1})
 			}
-			if st.waits && k.streams { // the readers begin when the writers do
-				whole = max(whole, begun)
-			} else if st.waits {
-				whole = max(whole, arrives)
-			}
-			start := whole + k.overhead
-			whole = start + max(k.moving(st.copied, 1, st.buffers), k.wire(st.moved, k.pairs))
-			if st.waits {
-				whole = max(whole, arrives)
-			}
-			data += whole - start
-			begun, arrives = start+h, whole+h
-		}
-		return whole, data
+			return append(list,
+				stage{copied: n * b, buffers: 3, moved: n * b},
+				stage{copied: b, buffers: float64(n) + 2 + k.input, moved: n * b, waits: true, by: 1},
+				stage{copied: n * b, buffers: 3, waits: true})
+		})
 	}
-	first, data := loop(s.Chunk)
+	root := func(b units.Bytes) (list []stage) {
+		if !t.InPlace {
+			list = append(list, stage{copied: n * b, buffers: 2 + k.input})
+		}
+		return append(list, stage{copied: n * b, buffers: 3, moved: n * b})
+	}
+	owner := func(b units.Bytes) []stage {
+		list := []stage{{copied: b, buffers: float64(n) + 1, moved: (n - 1) * b, waits: true, by: 1}}
+		switch {
+		case n > 1: // the others' shares
+			list = append(list, stage{copied: (n - 1) * b, buffers: 3, waits: true, by: 1})
+		case !k.streams: // a step for none
+			list = append(list, stage{by: 1})
+		}
+		return list
+	}
+	b := s.Chunk
 	if s.Loops == 1 {
-		first, data = loop(s.Last)
+		b = s.Last
+	}
+	first, data := k.follow(append(root(b), owner(b)...))
+	p := Prediction{limit: "the slower of the root and the others"}
+	p.terms = [4]float64{k.base, first - data, data, 0}
+	if s.Loops > 1 { // the root goes ahead
+		pace := func(b units.Bytes) float64 {
+			sends, _ := k.follow(root(b))
+			passes, _ := k.follow(owner(b))
+			return k.turn + max(sends, passes)
+		}
+		p.terms[3] = float64(float64(s.Loops-2)*pace(s.Chunk)) + pace(s.Last)
+	}
+	return p
+}
+
+// predictStages follows a worker through its stages, loop by loop.
+func (k *kernel) predictStages(s schedule.Shape, stages func(units.Bytes) []stage) Prediction {
+	first, data := k.follow(stages(s.Chunk))
+	if s.Loops == 1 {
+		first, data = k.follow(stages(s.Last))
 	}
 	p := Prediction{limit: "further loops"}
 	p.terms = [4]float64{k.base, first - data, data, 0}
 	if s.Loops > 1 {
-		last, _ := loop(s.Last)
+		last, _ := k.follow(stages(s.Last))
 		p.terms[3] = float64(s.Loops-2)*(first+k.turn) + k.turn + last
 	}
 	return p
+}
+
+// follow returns what the stages of one loop take, to the end of the last, and how
+// much of that is data.
+func (k *kernel) follow(stages []stage) (whole, data float64) {
+	h := k.handover(k.pairs)
+	begun, arrives := 0.0, 0.0 // when what the others sent in the stage before began to come, and is all there
+	var free [2]float64        // when the workers are
+	for _, st := range stages {
+		start := free[st.by]
+		if st.waits && k.streams { // the readers begin when the writers do
+			start = max(start, begun)
+		} else if st.waits {
+			start = max(start, arrives)
+		}
+		start += k.overhead
+		end := start + max(k.moving(st.copied, 1, st.buffers), k.wire(st.moved, k.pairs))
+		if st.waits {
+			end = max(end, arrives)
+		}
+		data += max(0, end-max(start, whole))
+		whole, begun, arrives, free[st.by] = max(whole, end), start+h, end+h, end+k.turn
+	}
+	return whole, data
 }

@@ -35,13 +35,19 @@ func (k *kernel) passing(b units.Bytes, l leg, slots int) (latency, data, busy f
 // pipe predicts chunks that follow each other over the same legs to a last
 // worker that keeps them.
 func (k *kernel) pipe(s schedule.Shape, legs []leg, last leg) Prediction {
+	return k.pipeline(s, legs, legs, last)
+}
+
+// pipeline is pipe where other channels' data is on the links of the first chunk than
+// once all hops have some.
+func (k *kernel) pipeline(s schedule.Shape, alone, all []leg, last leg) Prediction {
 	first := s.Chunk
 	if s.Loops == 1 {
 		first = s.Last
 	}
 	pace := func(b units.Bytes) (slowest float64) {
 		slowest = k.overhead + k.turn + k.moving(b, last.share, last.buffers)
-		for _, l := range legs {
+		for _, l := range all {
 			if l.count > 0 {
 				_, _, busy := k.passing(b, l, s.Slots)
 				slowest = max(slowest, busy)
@@ -54,7 +60,7 @@ func (k *kernel) pipe(s schedule.Shape, legs []leg, last leg) Prediction {
 		data = pace(first) - k.overhead - k.turn
 	}
 	whole += data
-	for _, l := range legs {
+	for _, l := range alone {
 		latency, item, _ := k.passing(first, l, s.Slots)
 		whole += float64(float64(l.count) * latency)
 		data += float64(float64(l.count) * item)

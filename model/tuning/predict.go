@@ -54,8 +54,10 @@ type Predictor struct {
 	algorithms            []model.Algorithm // to choose from
 	kernels               bool              // tutti's own are to choose from, too
 	ring, rail, tree      ways
-	rounds                ways // from every rank to one of its node, or to its like in another
-	pairs                 way  // from a rank to each other of its node
+	cast                  castWays
+	rounds                ways    // from every rank to one of its node, or to its like in another
+	crossing              float64 // the latency to one of another place in another node
+	pairs                 way     // from a rank to each other of its node
 	railError             error
 	nvls                  nvlsWays
 	collNet               collNetWays
@@ -75,8 +77,9 @@ func NewPredictor(c *topo.Cluster, g search.Graphs, p *profile.Profile) *Predict
 	if d.nodes == 1 {
 		d.pairs = d.ring.intra
 	}
-	d.rounds = d.roundWays(c)
-	d.tree = d.treeWays(c, search.NewTrees(c, g.Tree))
+	d.rounds, d.crossing = d.roundWays(c)
+	trees := search.NewTrees(c, g.Tree)
+	d.tree, d.cast = d.treeWays(c, trees), d.castWays(c, trees)
 	d.collNet = d.collNetWays(c, g)
 	d.nvls.err = g.NVLSError
 	if g.NVLSError == nil && len(g.NVLS.Channels) > 0 {
@@ -149,6 +152,13 @@ func (d *Predictor) predict(t schedule.Task) (p Prediction, err error) {
 			return p, errNodes(t.Algorithm, d.nodes)
 		}
 		return d.predictOneShot(t), nil
+	case model.TwoShot:
+		switch {
+		case d.nodes > 1:
+			return p, errNodes(t.Algorithm, d.nodes)
+		case t.Collective.Rooted():
+			return d.predictTwoShotCast(t), nil
+		}
 	case model.NVLS:
 		switch t.Collective {
 		case model.AllGather, model.ReduceScatter:
@@ -178,9 +188,6 @@ func (d *Predictor) predict(t schedule.Task) (p Prediction, err error) {
 	case model.SimpleRing:
 		return d.predictSimpleRing(t), nil
 	case model.TwoShot:
-		if d.nodes > 1 {
-			return p, errNodes(t.Algorithm, d.nodes)
-		}
 		return d.predictTwoShot(t), nil
 	case model.Hierarchical:
 		if d.nodes == 1 {

@@ -53,18 +53,19 @@ func (w world) task(a model.Algorithm, p model.Protocol, size units.Bytes) sched
 //     way is not that of the first chunk;
 //   - 9 % for simple rings, 10 % for trees and 13 % for NVLS trees, for calls of so
 //     few chunks that up and down meet in part;
-//   - 11 % for all-to-all of several nodes and for Broadcast and Reduce of few
-//     chunks, and 35 % for these on trees, in which the root has another place in
-//     each channel, and on a node's rail rings, each of which goes another way.
+//   - 10 % for all-to-all, and for Broadcast and Reduce of few chunks; on trees 13 %
+//     and 19 %, and 29 % on a node's rail rings, each of which goes another way.
 func tolerance(w world, t schedule.Task) float64 {
 	nodes, blocks := w.cluster.Nodes, t.Collective == model.AllGather || t.Collective == model.ReduceScatter
 	switch {
-	case t.Collective.Rooted() && (t.Algorithm == model.Tree || t.Algorithm == model.RailRing && nodes == 1):
-		return .35
-	case t.Algorithm == model.NVLSTree:
+	case t.Collective.Rooted() && t.Algorithm == model.RailRing && nodes == 1:
+		return .29
+	case t.Collective == model.Reduce && t.Algorithm == model.Tree:
+		return .19
+	case t.Algorithm == model.NVLSTree, t.Collective == model.Broadcast && t.Algorithm == model.Tree:
 		return .13
 	case t.Algorithm == model.P2P, t.Collective.Rooted():
-		return .11
+		return .1
 	case t.Algorithm == model.Tree:
 		return .1
 	case t.Algorithm == model.SimpleRing:
@@ -119,7 +120,7 @@ func TestPredictorAgreesWithSimulator(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d within 5 %%", close, cases)
-	assert.GreaterOrEqual(t, float64(close), .96*float64(cases))
+	assert.GreaterOrEqual(t, float64(close), .97*float64(cases))
 }
 
 // BenchmarkPredict predicts a ring on 16,384 nodes.

@@ -24,6 +24,9 @@ func (d *Predictor) predictRounds(t schedule.Task) Prediction {
 	way := d.rounds.intra
 	if across > 0 {
 		way = d.rounds.inter
+		if t.Collective != model.Exchange || d.ranks/2%d.perNode > 0 { // to another place in the node
+			way.latency = d.crossing
+		}
 	}
 	const share = .5
 	sends, keeps := 2+k.input, 2+k.slots
@@ -65,8 +68,9 @@ func (d *Predictor) predictRounds(t schedule.Task) Prediction {
 }
 
 // roundWays are those from each rank to the next of its node, and to its like in
-// the next node.
-func (d *Predictor) roundWays(c *topo.Cluster) ways {
+// the next node; crossing is the latency from the last of a node to the first of the
+// next.
+func (d *Predictor) roundWays(c *topo.Cluster) (w ways, crossing float64) {
 	l, rails := newLoad(c, d.profile), search.NewRails(c)
 	var intra, inter [][]int
 	for rank := range d.perNode {
@@ -81,5 +85,8 @@ func (d *Predictor) roundWays(c *topo.Cluster) ways {
 			inter = append(inter, route)
 		}
 	}
-	return ways{intra: l.way(intra, profile.HopNVLink, 1), inter: l.way(inter, profile.HopNET, 1)}
+	if last := d.perNode - 1; d.nodes > 1 {
+		crossing = l.latency(c.Route(last, last+1, rails.NET(0, last), rails.NET(0, last+1)))
+	}
+	return ways{intra: l.way(intra, profile.HopNVLink, 1), inter: l.way(inter, profile.HopNET, 1)}, crossing
 }

@@ -30,7 +30,14 @@ func (d *Predictor) predictRingCast(t schedule.Task) Prediction {
 		begin++
 	}
 	begins := min(1, within)
-	return k.pipe(s, []leg{{begins, 1, begin, d.ring.intra}, {within - begins, 1, middle, d.ring.intra}, {across, 1, middle, d.ring.inter}}, leg{share: 1, buffers: end})
+	first := d.ring.first
+	if d.nodes > 1 {
+		first = d.ring.intra
+	}
+	legs := func(intra way) []leg {
+		return []leg{{begins, 1, begin, intra}, {within - begins, 1, middle, intra}, {across, 1, middle, d.ring.inter}}
+	}
+	return k.pipeline(s, legs(first), legs(d.ring.intra), leg{share: 1, buffers: end})
 }
 
 // predictTreeCast predicts Broadcast and Reduce on double binary trees that are

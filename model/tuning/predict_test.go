@@ -54,12 +54,10 @@ func (w world) task(a model.Algorithm, p model.Protocol, size units.Bytes) sched
 //   - 9 % for simple rings, 10 % for trees and 13 % for NVLS trees, for calls of so
 //     few chunks that up and down meet in part;
 //   - 10 % for all-to-all, and for Broadcast and Reduce of few chunks; on trees 13 %
-//     and 19 %, and 29 % on a node's rail rings, each of which goes another way.
+//     and 19 %.
 func tolerance(w world, t schedule.Task) float64 {
 	nodes, blocks := w.cluster.Nodes, t.Collective == model.AllGather || t.Collective == model.ReduceScatter
 	switch {
-	case t.Collective.Rooted() && t.Algorithm == model.RailRing && nodes == 1:
-		return .29
 	case t.Collective == model.Reduce && t.Algorithm == model.Tree:
 		return .19
 	case t.Algorithm == model.NVLSTree, t.Collective == model.Broadcast && t.Algorithm == model.Tree:

@@ -20,6 +20,9 @@ type way struct {
 // between nodes.
 type ways struct {
 	intra, inter way
+	// first is intra where, on one node, the chunks of all rings are as far from the
+	// first rank.
+	first way
 	// bothIntra and bothInter are those when chunks travel up and down at a time.
 	bothIntra, bothInter way
 }
@@ -95,6 +98,20 @@ func (d *Predictor) ringWays(c *topo.Cluster, r *search.Rings) ways {
 		}
 	}
 	w := ways{intra: l.way(intra, profile.HopNVLink, r.Channels()), inter: l.way(inter, profile.HopNET, r.Channels())}
+	if d.nodes == 1 {
+		w.first = w.intra
+		w.first.perByte = 0
+		for place := range d.ranks - 1 {
+			alone := newLoad(c, d.profile)
+			var routes [][]int
+			for ch := range r.Channels() {
+				at := r.Index(ch, 0) + place
+				routes = append(routes, c.Route(r.At(ch, at), r.At(ch, at+1), -1, -1))
+				alone.add(routes[ch])
+			}
+			w.first.perByte += alone.way(routes, profile.HopNVLink, r.Channels()).perByte / float64(d.ranks-1)
+		}
+	}
 	if len(inter) > 0 { // a chunk goes over all of them in turn
 		w.inter.latency = 0
 		for _, route := range inter {

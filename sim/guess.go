@@ -22,6 +22,14 @@ type trace struct {
 	credits []units.Time // instants at which slots become free
 }
 
+func (t *trace) add(kind messageKind, at units.Time) {
+	if kind == frees {
+		t.credits = append(t.credits, at)
+	} else {
+		t.items = append(t.items, at)
+	}
+}
+
 // parting returns the first instant at which two traces differ, or never.
 func (t *trace) parting(u *trace) units.Time {
 	return min(parting(t.items, u.items), parting(t.credits, u.credits))
@@ -67,7 +75,7 @@ func (y *symmetry) guess(within [3][]int32, sure int, o Options) *simulation {
 	class, horizon := y.shape, units.Microsecond
 	for {
 		h.divide(class)
-		if len(h.nodes)*leastGain > sure && !o.anyGuess || o.anyParts {
+		if len(h.nodes)*leastGain > sure && !o.anyGuess || o.anyShards {
 			return nil
 		}
 		x, err := newSimulation(y.schedule, y.cluster, y.profile, h.fold(), o)

@@ -37,11 +37,11 @@ type simulation struct {
 	jitter               *Jitter      // or nil
 	posts                *posts       // or nil
 	steady               *steady      // or nil: nothing is skipped
-	share                *share       // or nil: one core does it all
+	shard                *shard       // or nil: one core does it all
 	told                 units.Time   // the first instant at which others were told something
 	traces               []trace      // of halves
-	echoes               [][]int32    // by half: those that have their other part from it
-	early                [][]news     // by half: of slots that become free before their items are delivered here
+	listeners            [][]int32    // by half: those that have their other part from it
+	early                [][]message  // by half: of slots that become free before their items are delivered here
 	multimem             float64      // share of a link's rate for multicasts and reductions
 	queue                event.Queue  // of worker numbers, and of ^link numbers
 	able                 []int32      // workers that can go on, last come first served: they are in the cache

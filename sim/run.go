@@ -24,7 +24,7 @@ func (x *simulation) beginAll() {
 		x.open()
 	} else {
 		for i := range x.workers {
-			if x.share == nil || x.share.has(i) {
+			if x.shard == nil || x.shard.has(i) {
 				x.begin(int32(i), x.start(i))
 				x.able = append(x.able, int32(i))
 			}
@@ -52,10 +52,10 @@ func (x *simulation) proceed(until units.Time) bool {
 			x.load(e.ID)
 		case id < len(x.workers)+len(x.connections):
 			x.send(e.ID - int32(len(x.workers)))
-		case x.share == nil:
+		case x.shard == nil:
 			x.change(x.changes[id-len(x.workers)-len(x.connections)])
 		default:
-			x.hear(id - len(x.workers) - len(x.connections))
+			x.handle(id - len(x.workers) - len(x.connections))
 		}
 		x.work()
 	}

@@ -48,7 +48,7 @@ func TestSymmetryIsExact(t *testing.T) {
 		}
 		all, err := sim.RunWith(s, c, profile.ForGPU(90), sim.EveryLink(sim.Options{NoSymmetry: true}))
 		require.NoError(t, err)
-		o := rapid.SampledFrom([]sim.Options{{}, sim.AnyGuess(sim.Options{}), sim.AnyParts(sim.Options{})}).Draw(t, "options")
+		o := rapid.SampledFrom([]sim.Options{{}, sim.AnyGuess(sim.Options{}), sim.AnyShards(sim.Options{})}).Draw(t, "options")
 		folded, err := sim.RunWith(s, c, profile.ForGPU(90), o)
 		require.NoError(t, err)
 		require.Equal(t, all.Time, folded.Time)

@@ -201,7 +201,7 @@ func (w *wires) keep() {
 		return
 	}
 	for _, t := range h.trunks {
-		link, id := w.use(t.link), h.class[t.node]*h.perPlace+t.local
+		link, id := w.use(t.link), h.class[t.node]*h.perClass+t.local
 		w.all[id] = append(w.all[id], crossing{link, 1})
 		users := &w.used[link].users
 		users.count++

@@ -148,11 +148,7 @@ func (x *simulation) step(id int32) (ended bool) {
 		u := &x.uses[at]
 		p := &x.ports[w.ports+u.port]
 		n := &x.connections[p.connection]
-		side := theReaders
-		if at >= o.sends {
-			side = theWriters
-		}
-		if n.mover == side && u.wire > 0 {
+		if n.mover == o.side(at) && u.wire > 0 {
 			if n.alone {
 				w.ready = max(w.ready, begin+x.crossed(n, u.wire))
 			} else {
@@ -192,11 +188,7 @@ func (x *simulation) load(id int32) {
 	for at := o.first; at < o.end; at++ {
 		u := &x.uses[at]
 		n := &x.connections[x.ports[w.ports+u.port].connection]
-		side := theReaders
-		if at >= o.sends {
-			side = theWriters
-		}
-		if n.mover == side && !n.alone {
+		if n.mover == o.side(at) && !n.alone {
 			w.flows += x.transfer(n, u.wire, id)
 		}
 	}

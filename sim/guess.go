@@ -71,11 +71,14 @@ const leastGain = 4
 // guess looks for classes of machines that do the same, and returns the
 // simulation of them, which has run; or nil if there are too many.
 func (y *symmetry) guess(within [3][]int32, sure int, o Options) *simulation {
+	worth := func(classes int) bool { return classes*leastGain <= sure || o.anyGuess }
+	if !worth(len(y.shapes)) || o.anyShards {
+		return nil
+	}
 	h := newHalves(y, within)
 	class, horizon := y.shape, units.Microsecond
 	for {
-		h.divide(class)
-		if len(h.nodes)*leastGain > sure && !o.anyGuess || o.anyShards {
+		if h.divide(class); !worth(len(h.nodes)) {
 			return nil
 		}
 		x, err := newSimulation(y.schedule, y.cluster, y.profile, h.fold(), o)

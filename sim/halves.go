@@ -279,8 +279,10 @@ func (x *simulation) meet(half int32) {
 		n.ahead--
 		x.deliver(half)
 		if early := x.early[half]; len(early) > 0 {
+			m := early[0]
+			m.at = max(m.at, x.now) // before only after a wrong guess, from which no event may come of the past
 			x.early[half] = early[1:]
-			x.learn(early[0])
+			x.learn(m)
 		}
 	}
 }

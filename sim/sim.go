@@ -34,6 +34,7 @@ import (
 
 	"tutti/model/profile"
 	"tutti/model/schedule"
+	"tutti/model/splitmix"
 	"tutti/model/units"
 	"tutti/topo"
 )
@@ -187,7 +188,7 @@ func Need(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options) u
 	for i := range samples {
 		at := i
 		if samples < count { // anywhere, as what a period has would be like each other
-			at = int(scramble(uint64(i)) % uint64(count))
+			at = int(splitmix.Mix(uint64(i)) % uint64(count))
 		}
 		n := s.Connection(f.connections.first(at))
 		slots += n.Slots

@@ -6,6 +6,7 @@ import (
 
 	"tutti/model/profile"
 	"tutti/model/schedule"
+	"tutti/model/splitmix"
 	"tutti/model/units"
 	"tutti/topo"
 )
@@ -84,7 +85,7 @@ func (w *wires) lay(class int32, c schedule.Connection, s workers, item units.By
 		crossed[at].weight = r.weight * int32(w.fold.split.copies(class)) / w.used[r.link].copies
 		users := &w.used[r.link].users
 		users.count += uint64(crossed[at].weight)
-		users.sum += scramble(uint64(class)<<32 | uint64(crossed[at].weight))
+		users.sum += splitmix.Mix(uint64(class)<<32 | uint64(crossed[at].weight))
 	}
 	w.routes[class] = crossed
 	return hop, latency, stored
@@ -205,7 +206,7 @@ func (w *wires) keep() {
 		w.all[id] = append(w.all[id], crossing{link, 1})
 		users := &w.used[link].users
 		users.count++
-		users.sum += scramble(uint64(t.node)<<32 | uint64(id))
+		users.sum += splitmix.Mix(uint64(t.node)<<32 | uint64(id))
 	}
 }
 

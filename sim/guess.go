@@ -64,14 +64,18 @@ func (t *trace) until(at units.Time) digest {
 	return d
 }
 
-// leastGain is how many times fewer machines guessed classes must leave than
-// those that are alike for sure.
-const leastGain = 4
+// Guessing is worth it where leastSure classes of machines or more are alike for
+// sure, and guessed ones are leastGain times fewer: a few are simulated sooner as
+// they are, where what repeats itself is skipped.
+const (
+	leastSure = 64
+	leastGain = 4
+)
 
 // guess looks for classes of machines that do the same, and returns the
 // simulation of them, which has run; or nil if there are too many.
 func (y *symmetry) guess(within [3][]int32, sure int, o Options) *simulation {
-	worth := func(classes int) bool { return classes*leastGain <= sure || o.anyGuess }
+	worth := func(classes int) bool { return sure >= leastSure && classes*leastGain <= sure || o.anyGuess }
 	if !worth(len(y.shapes)) || o.anyShards {
 		return nil
 	}

@@ -1,15 +1,17 @@
 package sim
 
+import "tutti/model/splitmix"
+
 // digest stands for a sequence of numbers that were added; equal digests of
 // different sequences are as unlikely as 1 in 2^64.
 type digest uint64
 
-func (d digest) add(n uint64) digest { return digest(scramble(uint64(d) ^ scramble(n))) }
+func (d digest) add(n uint64) digest { return digest(splitmix.Mix(uint64(d) ^ splitmix.Mix(n))) }
 
 // sum stands for a multiset of digests.
 type sum uint64
 
-func (s *sum) plus(d digest) { *s += sum(scramble(uint64(d))) }
+func (s *sum) plus(d digest) { *s += sum(splitmix.Mix(uint64(d))) }
 
 // distinct returns how many different digests there are.
 func distinct(list []digest) int {
@@ -33,13 +35,4 @@ func numbered(list []digest) []int32 {
 		numbers[i] = n
 	}
 	return numbers
-}
-
-// scramble spreads a number over 64 bits (Steele, Lea and Flood, "Fast
-// splittable pseudorandom number generators", 2014: the finaliser of SplitMix64).
-func scramble(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }

@@ -9,5 +9,5 @@ func EveryLink(o Options) Options {
 // AnyGuess has classes guessed, however little that spares.
 func AnyGuess(o Options) Options { o.anyGuess = true; return o }
 
-// AnyParts has several cores share out even a few machines.
-func AnyParts(o Options) Options { o.anyParts = true; return o }
+// AnyShards has several cores share out even a few machines.
+func AnyShards(o Options) Options { o.anyShards = true; return o }

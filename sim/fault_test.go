@@ -31,7 +31,10 @@ func newTroubled(t require.TestingT, nodes int, fabric topo.Fabric, a model.Algo
 }
 
 func (w world) troubled(t require.TestingT, a model.Algorithm, size units.Bytes) troubled {
-	s := w.schedule(t, a, model.Simple, size)
+	return w.calling(t, w.schedule(t, a, model.Simple, size))
+}
+
+func (w world) calling(t require.TestingT, s schedule.Schedule) troubled {
 	calm, err := sim.Run(s, w.cluster, profile.ForGPU(90))
 	require.NoError(t, err)
 	return troubled{w, s, calm}
@@ -43,12 +46,14 @@ func (w troubled) with(t require.TestingT, o sim.Options) units.Time {
 	return r.Time
 }
 
-// anomaly is by how much a slower link or a late rank may make a call quicker, and
-// what one call leaves out another slower, where flows that share links get there in
-// another order: 5 %. No fair sharing is free of this (Graham, "Bounds on
-// multiprocessing timing anomalies", 1969). Rings have none; and more bandwidth on
-// all links, or less data, slowed nothing so far ([TestConserved]).
-const anomaly = 1.05
+// anomaly bounds by how much a slower link or a late rank may make a call quicker or
+// later than it should, and what one call leaves out another slower, where flows that
+// share links get there in another order. No fair sharing is free of this (Graham,
+// "Bounds on multiprocessing timing anomalies", 1969), and nothing says how large it
+// can get: 5 % is the most seen in thousands of random cases, and tests allow twice
+// that. Where no flows share a link there is none ([TestStragglers]); and more
+// bandwidth on all links, or less data, slowed nothing so far ([TestConserved]).
+const anomaly = 1.1
 
 // A link that loses rate does not make a call faster, whenever it does, and the
 // earlier the slower; one that everything has to cross makes it slower in
@@ -164,28 +169,51 @@ func TestDetours(t *testing.T) {
 	})
 }
 
-// A rank that is late makes a call later by no more than its delay; one that is
-// slow never makes it faster; and small jitter does next to nothing, the same for
-// the same seed.
-func TestStragglersAndJitter(t *testing.T) {
+// A rank that is late makes a call later by no more than its delay, and one that is
+// slow never makes it faster: exactly so where no flows share a link, as in a ring of
+// one channel, and else but for anomalies.
+func TestStragglers(t *testing.T) {
+	plain := newWorld(t, "dgx-h100", 2, 4)
+	rapid.Check(t, func(t *rapid.T) {
+		a := rapid.SampledFrom([]model.Algorithm{model.Ring, model.Tree, model.NVLSTree}).Draw(t, "algorithm")
+		w, off := plain.troubled(t, a, units.Bytes(rapid.IntRange(1, 1<<18).Draw(t, "elements"))*4), anomaly
+		if a == model.Ring {
+			w, off = w.oneChannel(t), 1
+		}
+		rank, delay := rapid.IntRange(0, w.cluster.Ranks()-1).Draw(t, "rank"), units.Time(rapid.IntRange(0, 1000).Draw(t, "delay"))*units.Microsecond
+		late := w.with(t, sim.Options{Stragglers: []sim.Straggler{{Rank: rank, Delay: delay}}})
+		require.GreaterOrEqual(t, late, delay)
+		require.GreaterOrEqual(t, float64(late)*off, float64(w.calm.Time))
+		require.LessOrEqual(t, float64(late), float64(w.calm.Time+delay)*off)
+		slow := w.with(t, sim.Options{Stragglers: []sim.Straggler{{Rank: rank, Slow: 3}}})
+		require.GreaterOrEqual(t, float64(slow)*off, float64(w.calm.Time))
+	})
+}
+
+// oneChannel is the same call on one channel.
+func (w troubled) oneChannel(t require.TestingT) troubled {
+	task := w.s.Task()
+	task.Channels = 1
+	s, err := schedule.New(task, w.cluster, w.graphs)
+	require.NoError(t, err)
+	return w.calling(t, s)
+}
+
+// Jitter is the same for the same seed, and small jitter does next to nothing.
+func TestJitter(t *testing.T) {
 	plain := newWorld(t, "dgx-h100", 2, 4)
 	rapid.Check(t, func(t *rapid.T) {
 		a := rapid.SampledFrom([]model.Algorithm{model.Ring, model.Tree, model.NVLSTree}).Draw(t, "algorithm")
 		w := plain.troubled(t, a, units.Bytes(rapid.IntRange(1, 1<<18).Draw(t, "elements"))*4)
-		rank, delay := rapid.IntRange(0, w.cluster.Ranks()-1).Draw(t, "rank"), units.Time(rapid.IntRange(0, 1000).Draw(t, "delay"))*units.Microsecond
-		late := w.with(t, sim.Options{Stragglers: []sim.Straggler{{Rank: rank, Delay: delay}}})
-		require.GreaterOrEqual(t, late, max(w.calm.Time, delay))
-		require.LessOrEqual(t, float64(late), float64(w.calm.Time+delay)*anomaly)
-		slow := w.with(t, sim.Options{Stragglers: []sim.Straggler{{Rank: rank, Slow: 3}}})
-		require.Greater(t, float64(slow)*anomaly, float64(w.calm.Time))
-
+		with := func(deviation float64, seed uint64) units.Time {
+			return w.with(t, sim.Options{Jitter: sim.Jitter{Deviation: deviation, Seed: seed}})
+		}
 		seed := rapid.Uint64().Draw(t, "seed")
-		some := w.with(t, sim.Options{Jitter: sim.Jitter{Deviation: .1, Seed: seed}})
-		require.Equal(t, some, w.with(t, sim.Options{Jitter: sim.Jitter{Deviation: .1, Seed: seed}}))
-		require.NotEqual(t, some, w.with(t, sim.Options{Jitter: sim.Jitter{Deviation: .1, Seed: seed + 1}}))
+		some := with(.1, seed)
+		require.Equal(t, some, with(.1, seed))
+		require.NotEqual(t, some, with(.1, seed+1))
 		require.GreaterOrEqual(t, some, sim.Bound(w.s.Task(), w.cluster))
-		tiny := w.with(t, sim.Options{Jitter: sim.Jitter{Deviation: 1e-7, Seed: seed}})
-		require.InEpsilon(t, float64(w.calm.Time), float64(tiny), 1e-4)
+		require.InEpsilon(t, float64(w.calm.Time), float64(with(1e-7, seed)), 1e-4)
 	})
 }
 

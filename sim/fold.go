@@ -19,14 +19,14 @@ func newFold(y *symmetry, places []int32, within [3][]int32) *fold {
 		connections: newClasses(nodes, within[1], nm, membersOf(within[1]), y.schedule.Like),
 		links:       newClasses(places, within[2], pm, membersOf(within[2]), func(_, local int) int { return local }),
 	}
-	f.split = whole{f}
+	f.split = unsplit{f}
 	return f
 }
 
 // unfolded returns the fold that has each entity in a class of its own.
 func unfolded(s schedule.Schedule) *fold {
 	f := &fold{workers: classes{total: s.Workers()}, connections: classes{total: s.Connections()}}
-	f.split = whole{f}
+	f.split = unsplit{f}
 	return f
 }
 
@@ -53,16 +53,16 @@ type split interface {
 	copies(item int32) int
 }
 
-// whole is the split of a fold that has no halves.
-type whole struct{ *fold }
+// unsplit is the split of a fold that has no halves.
+type unsplit struct{ *fold }
 
-func (w whole) items() int                   { return w.connections.count() }
-func (w whole) example(item int) int         { return w.connections.first(item) }
-func (w whole) other(int) int32              { return none }
-func (w whole) seen(_, connection int) int32 { return w.connections.of(connection) }
-func (w whole) hasWorker(_, _ int) bool      { return true }
-func (w whole) hasLink(_, _ int) bool        { return true }
-func (w whole) copies(item int32) int        { return w.connections.size(item) }
+func (w unsplit) items() int                   { return w.connections.count() }
+func (w unsplit) example(item int) int         { return w.connections.first(item) }
+func (w unsplit) other(int) int32              { return none }
+func (w unsplit) seen(_, connection int) int32 { return w.connections.of(connection) }
+func (w unsplit) hasWorker(_, _ int) bool      { return true }
+func (w unsplit) hasLink(_, _ int) bool        { return true }
+func (w unsplit) copies(item int32) int        { return w.connections.size(item) }
 
 // classes divides entities, which are numbered place by place, into classes:
 // two are in one class if their places are, and they are within their places.

@@ -22,6 +22,14 @@ type trace struct {
 	credits []units.Time // instants at which slots become free
 }
 
+func (t *trace) add(kind messageKind, at units.Time) {
+	if kind == frees {
+		t.credits = append(t.credits, at)
+	} else {
+		t.items = append(t.items, at)
+	}
+}
+
 // parting returns the first instant at which two traces differ, or never.
 func (t *trace) parting(u *trace) units.Time {
 	return min(parting(t.items, u.items), parting(t.credits, u.credits))
@@ -56,24 +64,25 @@ func (t *trace) until(at units.Time) digest {
 	return d
 }
 
-// Guessed classes must leave leastGain times fewer machines than those that are
-// alike for sure, of which there must be leastSure: fewer are simulated soon.
+// Guessing is worth it where leastSure classes of machines or more are alike for
+// sure, and guessed ones are leastGain times fewer: a few are simulated sooner as
+// they are, where what repeats itself is skipped.
 const (
-	leastGain = 4
 	leastSure = 64
+	leastGain = 4
 )
 
 // guess looks for classes of machines that do the same, and returns the
 // simulation of them, which has run; or nil if there are too many.
 func (y *symmetry) guess(within [3][]int32, sure int, o Options) *simulation {
-	if sure < leastSure && !o.anyGuess || o.anyParts {
+	worth := func(classes int) bool { return sure >= leastSure && classes*leastGain <= sure || o.anyGuess }
+	if !worth(len(y.shapes)) || o.anyShards {
 		return nil
 	}
 	h := newHalves(y, within)
 	class, horizon := y.shape, units.Microsecond
 	for {
-		h.divide(class)
-		if len(h.nodes)*leastGain > sure && !o.anyGuess {
+		if h.divide(class); !worth(len(h.nodes)) {
 			return nil
 		}
 		x, err := newSimulation(y.schedule, y.cluster, y.profile, h.fold(), o)

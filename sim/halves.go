@@ -18,17 +18,17 @@ type halves struct {
 	sides  [][]side   // by shape
 	facing [][]int32  // by machine and side: which of the neighbour's sides it is
 	trunks []trunk
-	// perPlace is how many connections a class of machines numbers.
-	perPlace int32
+	// perClass is how many connections a class of machines numbers.
+	perClass int32
 
 	class []int32 // of each machine
 	nodes []int   // by class: the machine that is simulated
 	// By class and side: the half. Those of connections that the machine numbers
 	// have the numbers of these, and others come after all of them.
-	half   [][]int32
-	after  []after // those that come after
-	others []int32 // by item: the half that does the other part, or none if it is whole
-	folded *fold
+	half    [][]int32
+	foreign []foreignHalf // those that come after
+	others  []int32       // by item: the half that does the other part, or none if it is whole
+	folded  *fold
 }
 
 // side is a connection with another machine, as seen from one of its ends.
@@ -38,8 +38,8 @@ type side struct {
 	raw       int32 // an example's number within the machine that numbers it
 }
 
-// after is a half of a connection that a neighbour numbers.
-type after struct {
+// foreignHalf is a half of a connection that a neighbour numbers.
+type foreignHalf struct {
 	number       int // of the connection
 	class, local int32
 }
@@ -53,7 +53,7 @@ type trunk struct {
 }
 
 func newHalves(y *symmetry, within [3][]int32) *halves {
-	h := &halves{y: y, within: within, sides: make([][]side, len(y.shapes)), facing: make([][]int32, len(y.shape)), perPlace: slices.Max(within[1]) + 1}
+	h := &halves{y: y, within: within, sides: make([][]side, len(y.shapes)), facing: make([][]int32, len(y.shape)), perClass: slices.Max(within[1]) + 1}
 	for i, s := range y.shapes {
 		add := func(c localConnection, foreign bool) {
 			if c.passage == own {
@@ -99,25 +99,25 @@ func newHalves(y *symmetry, within [3][]int32) *halves {
 
 // divide sets the classes, each of which its first member stands for.
 func (h *halves) divide(class []int32) {
-	h.class, h.nodes, h.half, h.after = class, nil, nil, nil
+	h.class, h.nodes, h.half, h.foreign = class, nil, nil, nil
 	for node, c := range class {
 		if int(c) == len(h.nodes) {
 			h.nodes = append(h.nodes, node)
 		}
 	}
-	next := int32(len(h.nodes)) * h.perPlace
+	next := int32(len(h.nodes)) * h.perClass
 	for c, node := range h.nodes {
 		half := make([]int32, len(h.facing[node]))
 		for i, s := range h.sides[h.y.shape[node]] {
-			if half[i] = int32(c)*h.perPlace + s.local; s.foreign {
-				half[i] = next + int32(len(h.after))
+			if half[i] = int32(c)*h.perClass + s.local; s.foreign {
+				half[i] = next + int32(len(h.foreign))
 				to := int(h.y.neighbours[node][s.at])
-				h.after = append(h.after, after{to*h.y.connections + h.y.schedule.Like(to, int(s.raw)), int32(c), s.local})
+				h.foreign = append(h.foreign, foreignHalf{to*h.y.connections + h.y.schedule.Like(to, int(s.raw)), int32(c), s.local})
 			}
 		}
 		h.half = append(h.half, half)
 	}
-	h.others = slices.Repeat([]int32{none}, int(next)+len(h.after))
+	h.others = slices.Repeat([]int32{none}, int(next)+len(h.foreign))
 	for c, node := range h.nodes {
 		for i, half := range h.half[c] {
 			h.others[half] = h.facingHalf(node, i)
@@ -128,9 +128,9 @@ func (h *halves) divide(class []int32) {
 // node returns the machine that an item is simulated for.
 func (h *halves) node(item int) int {
 	if at := item - h.folded.connections.count(); at >= 0 {
-		return h.nodes[h.after[at].class]
+		return h.nodes[h.foreign[at].class]
 	}
-	return h.nodes[item/int(h.perPlace)]
+	return h.nodes[item/int(h.perClass)]
 }
 
 func (h *halves) items() int           { return len(h.others) }
@@ -138,7 +138,7 @@ func (h *halves) other(item int) int32 { return h.others[item] }
 
 func (h *halves) example(item int) int {
 	if at := item - h.folded.connections.count(); at >= 0 {
-		return h.after[at].number
+		return h.foreign[at].number
 	}
 	return h.folded.connections.first(item)
 }
@@ -164,9 +164,9 @@ func (h *halves) hasLink(item, link int) bool {
 }
 
 func (h *halves) copies(item int32) int {
-	local := item % h.perPlace
+	local := item % h.perClass
 	if at := int(item) - h.folded.connections.count(); at >= 0 {
-		local = h.after[at].local
+		local = h.foreign[at].local
 	}
 	return int(h.folded.connections.locals.count[local])
 }
@@ -205,72 +205,70 @@ func (h *halves) fold() *fold {
 func (x *simulation) halve() {
 	for i := range x.connections {
 		if of := x.fold.split.other(i); of != none {
-			if x.echoes == nil {
-				x.traces, x.echoes = make([]trace, len(x.connections)), make([][]int32, len(x.connections))
-				x.early = make([][]news, len(x.connections))
+			if x.listeners == nil {
+				x.traces, x.listeners = make([]trace, len(x.connections)), make([][]int32, len(x.connections))
+				x.early = make([][]message, len(x.connections))
 			}
-			x.echoes[of] = append(x.echoes[of], int32(i))
+			x.listeners[of] = append(x.listeners[of], int32(i))
 		}
 	}
 }
 
-// news is what a half tells the one that has its other part from it.
-type news struct {
+// message is what a half tells one that has its other part from it.
+type message struct {
 	half int32 // that is told
-	what happening
+	kind messageKind
 	at   units.Time
 	size units.Bytes // of an item that comes
 }
 
-// happening is something that happens at one end of a connection.
-type happening uint8
+// messageKind is what happens at one end of a connection.
+type messageKind uint8
 
 const (
-	comes  happening = iota // an item is on the links of the writer's end
-	leaves                  // an item has left the links of an end
-	frees                   // a slot becomes free
+	comes  messageKind = iota // an item is on the links of the writer's end
+	leaves                    // an item has left the links of an end
+	frees                     // a slot becomes free
 )
 
-// tell has a half tell what happens at its end.
-func (x *simulation) tell(half int32, what happening, at units.Time, size units.Bytes) {
-	if x.share != nil {
-	} else if what == frees {
-		x.traces[half].credits = append(x.traces[half].credits, at)
-	} else {
-		x.traces[half].items = append(x.traces[half].items, at)
+// tell has a half tell what happens at its end: those that guess also keep it, and
+// shards send it to others.
+func (x *simulation) tell(half int32, kind messageKind, at units.Time, size units.Bytes) {
+	if x.shard == nil {
+		x.traces[half].add(kind, at)
 	}
-	for _, e := range x.echoes[half] {
-		if n := (news{e, what, at, size}); x.share == nil {
-			x.learn(n)
+	for _, to := range x.listeners[half] {
+		if m := (message{to, kind, at, size}); x.shard == nil {
+			x.learn(m)
 		} else {
-			x.share.out = append(x.share.out, n)
+			x.shard.outbox = append(x.shard.outbox, m)
 			x.told = min(x.told, at)
 		}
 	}
 }
 
 // learn has a half do what happens at its other end.
-func (x *simulation) learn(e news) {
-	n := &x.connections[e.half]
-	switch e.what {
+func (x *simulation) learn(m message) {
+	n := &x.connections[m.half]
+	switch m.kind {
 	case comes:
-		x.slots[n.firstSlot+n.staged%n.slots].last = int64(e.size)
-		n.bytes += int64(e.size)
+		x.slots[n.firstSlot+n.staged%n.slots].last = int64(m.size)
+		n.bytes += int64(m.size)
 		if n.staged++; n.staged == n.put+1 {
-			x.send(e.half)
+			x.send(m.half)
 		}
 	case leaves:
 		n.ahead++
-		x.meet(e.half)
+		x.meet(m.half)
 	case frees:
 		if n.taken == n.put { // the item has not been delivered here, at the same instant
-			x.early[e.half] = append(x.early[e.half], e)
+			x.early[m.half] = append(x.early[m.half], m)
 			return
 		}
 		s := &x.slots[n.firstSlot+n.taken%n.slots]
-		s.free, s.left = e.at, n.from
+		s.free, s.left = m.at, n.from
 		n.taken++
-		x.wake(e.half, x.ends[n.firstEnd:n.firstEnd+n.from])
+		x.wake(m.half, x.ends[n.firstEnd:n.firstEnd+n.from])
 	}
 }
 
@@ -281,8 +279,10 @@ func (x *simulation) meet(half int32) {
 		n.ahead--
 		x.deliver(half)
 		if early := x.early[half]; len(early) > 0 {
+			m := early[0]
+			m.at = max(m.at, x.now) // before only after a wrong guess, from which no event may come of the past
 			x.early[half] = early[1:]
-			x.learn(early[0])
+			x.learn(m)
 		}
 	}
 }

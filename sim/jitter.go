@@ -1,6 +1,9 @@
 package sim
 
-import "tutti/model/units"
+import (
+	"tutti/model/splitmix"
+	"tutti/model/units"
+)
 
 // Jitter varies how long things take: each step of each worker (what the step
 // costs, and its copying), and the time from the end of each item's way until
@@ -18,10 +21,10 @@ type Jitter struct {
 // factor draws one: the sum of twelve uniform numbers, less 6, is close to normal
 // with a deviation of 1, and takes no function that differs between machines.
 func (j *Jitter) factor(of uint64, entity, at int32) float64 {
-	h := scramble(j.Seed ^ scramble(of<<62^uint64(uint32(entity))<<31^uint64(uint32(at))))
+	h := splitmix.Mix(j.Seed ^ splitmix.Mix(of<<62^uint64(uint32(entity))<<31^uint64(uint32(at))))
 	sum := uint64(0)
 	for range 3 {
-		h = scramble(h)
+		h = splitmix.Mix(h)
 		sum += h&0xffff + h>>16&0xffff + h>>32&0xffff + h>>48
 	}
 	normal := float64(sum)/(1<<16) - 6

@@ -37,11 +37,11 @@ type simulation struct {
 	jitter               *Jitter      // or nil
 	posts                *posts       // or nil
 	steady               *steady      // or nil: nothing is skipped
-	share                *share       // or nil: one core does it all
+	shard                *shard       // or nil: one core does it all
 	told                 units.Time   // the first instant at which others were told something
 	traces               []trace      // of halves
-	echoes               [][]int32    // by half: those that have their other part from it
-	early                [][]news     // by half: of slots that become free before their items are delivered here
+	listeners            [][]int32    // by half: those that have their other part from it
+	early                [][]message  // by half: of slots that become free before their items are delivered here
 	multimem             float64      // share of a link's rate for multicasts and reductions
 	queue                event.Queue  // of worker numbers, and of ^link numbers
 	able                 []int32      // workers that can go on, last come first served: they are in the cache
@@ -171,20 +171,49 @@ type crossing struct{ link, weight int32 }
 // each of which stands for a class of a fold.
 func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *fold, o Options) (*simulation, error) {
 	x := &simulation{
-		schedule: s, calls: callsOf(s, p), fold: f, watch: o.Watch, told: never,
+		schedule: s, calls: callsOf(s, p), fold: f, watch: o.Watch, told: never, multimem: p.Multimem,
 		workers: make([]worker, f.workers.count()), connections: make([]connection, f.split.items()),
 		forms: map[form]int32{}, patterns: map[[maxPeriod]int32]int32{},
 	}
 	x.repeats, _ = s.(schedule.Repeating)
-	x.multimem = p.Multimem
+	channels := x.layWorkers(p)
+	if err := x.straggle(o.Stragglers, c.Ranks()); err != nil {
+		return nil, err
+	}
+	if o.Jitter.Deviation > 0 {
+		x.jitter = &o.Jitter
+	}
+	x.posts = newPosts(o.NIC, p, len(x.connections), c.Ranks())
+	x.wires = newWires(c, p, f, len(x.connections), o.Faults)
+	at := workers(s)
+	if f.workers.place == nil {
+		at = seats{x.ranks, channels}
+	}
+	x.layConnections(p, at, o.NIC.Poster)
+	x.wires.detour(s, at)
+	changes, err := x.wires.fault(o.Faults)
+	if err != nil {
+		return nil, err
+	}
+	x.halve()
+	x.wires.keep()
+	if !o.everyLink && x.jitter == nil && len(x.calls) == 1 { // jitter may make steps quicker
+		x.wires.drop(x)
+	}
+	x.layLinks(changes)
+	return x, nil
+}
+
+// layWorkers lays out the workers and their ports, and returns their channels.
+func (x *simulation) layWorkers(p *profile.Profile) (channels []int32) {
 	x.places, x.lists = make([]int32, len(x.workers)), map[string]int32{}
 	x.paces = make([]units.Pace, len(x.workers))
 	x.atOnce = make([]units.Bytes, len(x.workers))
 	x.ranks = make([]int32, len(x.workers))
-	channels := make([]int32, len(x.workers))
+	channels = make([]int32, len(x.workers))
 	for i := range x.workers {
-		number := f.workers.first(i)
-		described := s.Worker(number)
+		number := x.fold.workers.first(i)
+		described := x.schedule.Worker(number)
 		w := &x.workers[i]
 		x.ranks[i], channels[i], w.steps = int32(described.Rank), int32(described.Channel), int32(described.Steps)
 		if w.steps == 0 {
@@ -204,38 +233,32 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 		out := x.addPorts(number, described.Out, len(x.ports))
 		x.places[i] = x.merged(w.ports, in, out)
 	}
-	if err := x.straggle(o.Stragglers, c.Ranks()); err != nil {
-		return nil, err
-	}
-	if o.Jitter.Deviation > 0 {
-		x.jitter = &o.Jitter
-	}
-	x.posts = newPosts(o.NIC, p, len(x.connections), c.Ranks())
-	wires := newWires(c, p, f, len(x.connections), o.Faults)
-	at := workers(s)
-	if f.workers.place == nil {
-		at = seats{x.ranks, channels}
-	}
+	return channels
+}
+
+// layConnections lays out the connections, with their ends and slots, and lays them
+// over the cluster's links.
+func (x *simulation) layConnections(p *profile.Profile, at workers, poster profile.Poster) {
 	ways := map[way]uint16{}
 	for i := range x.connections {
-		described := s.Connection(f.split.example(i))
+		described := x.schedule.Connection(x.fold.split.example(i))
 		if len(described.From) == 0 {
 			continue
 		}
 		caller := &x.calls[x.callOf(x.fold.workers.of(described.From[0]))]
-		hop, latency, stored := wires.lay(int32(i), described, at, caller.task.Protocol.Wire(caller.size(described.Room)))
+		task := &caller.task
+		hop, latency, stored := x.wires.lay(int32(i), described, at, task.Protocol.Wire(caller.size(described.Room)))
 		n := &x.connections[i]
 		n.kind, n.remote, n.slots, n.firstSlot = uint8(described.Kind), hop == profile.HopNET, int32(described.Slots), int32(len(x.slots))
-		n.half = f.split.other(i) != none
+		n.half = x.fold.split.other(i) != none
 		n.firstEnd, n.from = int32(len(x.ends)), x.addEnds(i, described.From)
 		n.to = x.addEnds(i, described.To)
-		task := &caller.task
 		beside := described.Kind == schedule.PointToPoint && !n.remote
 		n.fetched = described.Storage == schedule.InInput
 		n.direct = described.Storage == schedule.InOutput
 		n.streams = beside && described.Storage == schedule.Staged && task.Protocol != model.Simple
 		over := way{arrival: latency + stored + p.Handover[hop][task.Algorithm][task.Protocol], credit: latency}
-		if n.remote && o.NIC.Poster != profile.AsMeasured {
+		if n.remote && poster != profile.AsMeasured {
 			over.arrival -= min(over.arrival, p.Message[profile.ByProxy])
 		}
 		if _, known := ways[over]; !known {
@@ -250,18 +273,12 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 			x.slots = append(x.slots, slot{left: n.from, reader: none})
 		}
 	}
-	wires.detour(s, at)
-	changes, err := wires.fault(o.Faults)
-	if err != nil {
-		return nil, err
-	}
-	x.halve()
-	wires.keep()
-	if !o.everyLink && x.jitter == nil && len(x.calls) == 1 { // jitter may make steps quicker
-		wires.drop(x)
-	}
-	x.wires = wires
-	x.links, x.routes = wires.merge(func(i int, first, count int32) {
+}
+
+// layLinks lays out the links that are left, with room for the flows on them, and
+// what is to change of them.
+func (x *simulation) layLinks(changes []change) {
+	x.links, x.routes = x.wires.merge(func(i int, first, count int32) {
 		n := &x.connections[i]
 		n.firstLink, n.links = first, count
 		switch {
@@ -287,7 +304,6 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 	}
 	x.flows = make([]flow, room)
 	x.await(changes)
-	return x, nil
 }
 
 // addEnds appends the classes of the workers at an end of a connection, each

@@ -32,6 +32,14 @@ type use struct {
 	wire units.Bytes // on the links
 }
 
+// side tells at which end of its connection the worker has one of the uses.
+func (o *operation) side(use int32) mover {
+	if use < o.sends {
+		return theReaders
+	}
+	return theWriters
+}
+
 // run is a stretch of steps in which the same operations come round.
 type run struct {
 	first  int32 // in operations: the first of those that repeat

@@ -15,26 +15,32 @@ import (
 	"tutti/topo/search"
 )
 
-// Whatever the machine, the fabric, the collective and the algorithm: what is alike
-// may be simulated once, nothing is lost on the way, and no time is below the bound.
+// Whatever the machine, the fabric, the collective and the algorithm: what is alike is
+// simulated once, or what is guessed to do the same; links that never hold anything up
+// are left out, what repeats itself is skipped, and cores share out the machines; yet
+// the time is that of simulating everything, to the picosecond, and so is what crosses
+// the links. Nothing is lost on the way, and no time is below the bound.
 func TestRandomClusters(t *testing.T) {
-	machines := map[string]*topo.System{}
 	type key struct {
-		machine string
-		nodes   int
+		machine     string
+		nodes, gpus int
 	}
-	graphs := map[key]search.Graphs{} // of a cluster's machines, which the fabric does not change
+	machines, graphs := map[string]*topo.System{}, map[key]search.Graphs{} // which the fabric does not change
 	rapid.Check(t, func(t *rapid.T) {
-		name := rapid.SampledFrom([]string{"dgx-h100", "dgx-a100", "aws-p5", "azure-nd-h100-v5", "dgx-b200", "gb200x4"}).Draw(t, "machine")
-		if machines[name] == nil {
-			m, err := topo.Open(name)
-			require.NoError(t, err)
-			machines[name] = m
+		at := key{
+			rapid.SampledFrom([]string{"dgx-h100", "dgx-a100", "aws-p5", "azure-nd-h100-v5", "dgx-b200", "gb200x4"}).Draw(t, "machine"),
+			rapid.OneOf(rapid.IntRange(1, 9), rapid.SampledFrom([]int{12, 16, 40})).Draw(t, "nodes"), rapid.SampledFrom([]int{0, 1, 2, 3}).Draw(t, "gpus"),
 		}
-		nodes := rapid.IntRange(1, 9).Draw(t, "nodes")
-		c, err := topo.NewCluster(machines[name], nodes, 0, drawFabric(t))
+		if at.nodes > 9 {
+			at.gpus = 1 // so that the test is quick
+		}
+		if machines[at.machine] == nil {
+			m, err := topo.Open(at.machine)
+			require.NoError(t, err)
+			machines[at.machine] = m
+		}
+		c, err := topo.NewCluster(machines[at.machine], at.nodes, at.gpus, drawFabric(t))
 		require.NoError(t, err)
-		at := key{name, nodes}
 		if _, known := graphs[at]; !known {
 			graphs[at] = search.All(c)
 		}
@@ -48,16 +54,29 @@ func TestRandomClusters(t *testing.T) {
 			return // not what the algorithm does, or not there
 		}
 		p := profile.ForGPU(c.Machine.SM())
-		folded, err := sim.Run(s, c, p)
+		all, err := sim.RunWith(s, c, p, sim.EveryLink(sim.Options{NoSymmetry: true}))
 		require.NoError(t, err)
-		all, err := sim.RunWith(s, c, p, sim.Options{NoSymmetry: true})
-		require.NoError(t, err)
-		require.Equal(t, all.Time, folded.Time)
+		for _, o := range []sim.Options{{}, sim.AnyGuess(sim.Options{}), sim.AnyShards(sim.Options{})} {
+			folded, err := sim.RunWith(s, c, p, o)
+			require.NoError(t, err)
+			require.Equal(t, all.Time, folded.Time, "%+v", o)
+			require.Equal(t, total(c, all.Loads()), total(c, folded.Loads()), "%+v", o)
+		}
 		require.GreaterOrEqual(t, all.Time, sim.Bound(s.Task(), c))
 		if a != model.NVLS && a != model.NVLSTree { // with these NVSwitches multiply what they get, and add it up
 			requireConserved(t, c, all)
 		}
 	})
+}
+
+// total sums up the bytes by the kind of link.
+func total(c *topo.Cluster, loads []sim.Load) map[topo.LinkType]units.Bytes {
+	sums := map[topo.LinkType]units.Bytes{}
+	for _, l := range loads {
+		kind, _ := c.Link(l.Link)
+		sums[kind] += l.Bytes * units.Bytes(l.Like)
+	}
+	return sums
 }
 
 // drawFabric draws a fabric of one to three levels, with room for any number of

@@ -24,7 +24,7 @@ func (x *simulation) beginAll() {
 		x.open()
 	} else {
 		for i := range x.workers {
-			if x.share == nil || x.share.has(i) {
+			if x.shard == nil || x.shard.has(i) {
 				x.begin(int32(i), x.start(i))
 				x.able = append(x.able, int32(i))
 			}
@@ -52,10 +52,10 @@ func (x *simulation) proceed(until units.Time) bool {
 			x.load(e.ID)
 		case id < len(x.workers)+len(x.connections):
 			x.send(e.ID - int32(len(x.workers)))
-		case x.share == nil:
+		case x.shard == nil:
 			x.change(x.changes[id-len(x.workers)-len(x.connections)])
 		default:
-			x.hear(id - len(x.workers) - len(x.connections))
+			x.handle(id - len(x.workers) - len(x.connections))
 		}
 		x.work()
 	}
@@ -148,11 +148,7 @@ func (x *simulation) step(id int32) (ended bool) {
 		u := &x.uses[at]
 		p := &x.ports[w.ports+u.port]
 		n := &x.connections[p.connection]
-		side := theReaders
-		if at >= o.sends {
-			side = theWriters
-		}
-		if n.mover == side && u.wire > 0 {
+		if n.mover == o.side(at) && u.wire > 0 {
 			if n.alone {
 				w.ready = max(w.ready, begin+x.crossed(n, u.wire))
 			} else {
@@ -192,11 +188,7 @@ func (x *simulation) load(id int32) {
 	for at := o.first; at < o.end; at++ {
 		u := &x.uses[at]
 		n := &x.connections[x.ports[w.ports+u.port].connection]
-		side := theReaders
-		if at >= o.sends {
-			side = theWriters
-		}
-		if n.mover == side && !n.alone {
+		if n.mover == o.side(at) && !n.alone {
 			w.flows += x.transfer(n, u.wire, id)
 		}
 	}

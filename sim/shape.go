@@ -120,11 +120,11 @@ func (y *symmetry) look(e *shape) {
 	}
 	describe := func(number int) localConnection {
 		c := y.schedule.Connection(number)
-		described := localConnection{ref: y.part(e.node, number, y.connections), passage: own}
+		described := localConnection{ref: y.refLike(e.node, number, y.connections), passage: own}
 		d := digest(c.Kind).add(uint64(c.Storage)).add(uint64(c.Slots)).add(uint64(len(c.From)))
 		local := len(c.From) > 0
 		end := func(worker int, out bool) {
-			w := y.part(e.node, worker, y.workers)
+			w := y.refLike(e.node, worker, y.workers)
 			local = local && w.at == own
 			described.ends = append(described.ends, localEnd{of(worker).port(number, out), w})
 		}
@@ -161,7 +161,7 @@ func (y *symmetry) look(e *shape) {
 		p := of(number)
 		w := localWorker{label: uint64(p.label)}
 		for _, port := range p.ports {
-			c := y.part(e.node, port.connection, y.connections)
+			c := y.refLike(e.node, port.connection, y.connections)
 			w.ports = append(w.ports, localPort{port.label, c})
 			if c.at != own && !seen[port.connection] {
 				seen[port.connection] = true
@@ -177,8 +177,8 @@ func (y *symmetry) ref(node, number, block int) ref {
 	return ref{y.neighbour(node, number/block), int32(number % block)}
 }
 
-// part names a worker or a connection by what it is like.
-func (y *symmetry) part(node, number, block int) ref {
+// refLike names a worker or a connection by what it is like.
+func (y *symmetry) refLike(node, number, block int) ref {
 	r := y.ref(node, number, block)
 	r.local = int32(y.schedule.Like(number/block, int(r.local)))
 	return r
@@ -217,7 +217,7 @@ func (y *symmetry) passage(node int, c schedule.Connection) passage {
 	}
 	p := passage{from: rank(c.From[0]), to: rank(c.To[0]), out: c.OutNET, in: c.InNET}
 	if y.cluster.Fabric.Routing != topo.Adaptive {
-		p.writer = y.part(node, c.From[0], y.workers)
+		p.writer = y.refLike(node, c.From[0], y.workers)
 	}
 	return p
 }

@@ -20,7 +20,7 @@
 // workers, connections and links that nothing tells apart are simulated once
 // (symmetry.go), or those that a guess finds to do the same (guess.go). What
 // repeats itself is skipped (steady.go), and many machines are shared out among the
-// cores (parts.go). None of this changes a time by a picosecond.
+// cores (shards.go). None of this changes a time by a picosecond.
 //
 // Assumptions: a transfer is held up by its slowest link, and takes an even
 // share of every link it crosses; switches have no limit but their ports'; an
@@ -34,6 +34,7 @@ import (
 
 	"tutti/model/profile"
 	"tutti/model/schedule"
+	"tutti/model/splitmix"
 	"tutti/model/units"
 	"tutti/topo"
 )
@@ -56,7 +57,7 @@ type Options struct {
 
 	everyLink bool // for tests: leave out none, even if it never holds anything up
 	anyGuess  bool // for tests: guess what is alike, however little that spares
-	anyParts  bool // for tests: share out few machines, too, and guess nothing
+	anyShards bool // for tests: share out few machines, too, and guess nothing
 }
 
 // alike tells whether workers that do the same need be simulated once only. Where
@@ -116,24 +117,24 @@ func RunWith(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options
 // simulate lays a simulation out and runs it.
 func simulate(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options) (*simulation, error) {
 	f := unfolded(s)
-	var shares *parts
+	var sharded *shards
 	if y := newSymmetry(s, c, p); y != nil && o.alike(c) {
 		within := y.within()
 		f = newFold(y, y.among(), within)
 		if x := y.guess(within, len(f.workers.places.first), o); x != nil {
 			return x, nil
 		}
-		shares = newParts(y, f, runtime.GOMAXPROCS(0), o)
+		sharded = newShards(y, f, runtime.GOMAXPROCS(0), o)
 	}
 	x, err := newSimulation(s, c, p, f, o)
-	if err == nil && shares != nil && !shares.apart(x.wires) {
-		f.split, shares = whole{f}, nil
+	if err == nil && sharded != nil && !sharded.apart(x.wires) {
+		f.split, sharded = unsplit{f}, nil
 		x, err = newSimulation(s, c, p, f, o)
 	}
 	switch {
 	case err != nil:
-	case shares != nil:
-		x.runParts(shares)
+	case sharded != nil:
+		x.runShards(sharded)
 	default:
 		if o.alike(c) {
 			x.steady = newSteady(x)
@@ -188,7 +189,7 @@ func Need(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options) u
 	for i := range samples {
 		at := i
 		if samples < count { // anywhere, as what a period has would be like each other
-			at = int(scramble(uint64(i)) % uint64(count))
+			at = int(splitmix.Mix(uint64(i)) % uint64(count))
 		}
 		n := s.Connection(f.connections.first(at))
 		slots += n.Slots

@@ -112,8 +112,14 @@ func assertClose(t *testing.T, want, got units.Time, epsilon float64, format str
 // 2(n-1)/n of them or, where the switch reduces, all of them once, at the rate
 // of its links; and a second run gives the same.
 func TestTimesArePossible(t *testing.T) {
+	worlds := map[[2]int]world{}
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t, "dgx-h100", rapid.IntRange(1, 3).Draw(t, "nodes"), rapid.IntRange(3, 8).Draw(t, "gpus"))
+		at := [...]int{rapid.IntRange(1, 3).Draw(t, "nodes"), rapid.IntRange(3, 8).Draw(t, "gpus")}
+		w, known := worlds[at]
+		if !known {
+			w = newWorld(t, "dgx-h100", at[0], at[1])
+			worlds[at] = w
+		}
 		a := rapid.SampledFrom(model.Algorithms()).Draw(t, "algorithm")
 		if w.tuned.Cost(a, model.Simple) == (tuning.Cost{}) {
 			return

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"tutti/model"
 	"tutti/model/profile"
@@ -14,58 +13,6 @@ import (
 	"tutti/topo"
 	"tutti/topo/search"
 )
-
-// What is alike is simulated once, or what is guessed to do the same; links that
-// never hold anything up are left out, what repeats itself is skipped, and cores
-// share out the machines; yet the time is that of simulating everything, to the
-// picosecond, and so is what crosses the links, summed up. This holds on fabrics
-// that are not symmetric, and for sizes that no division fits.
-func TestSymmetryIsExact(t *testing.T) {
-	machine, err := topo.Open("dgx-h100")
-	require.NoError(t, err)
-	rapid.Check(t, func(t *rapid.T) {
-		fabric := topo.Fabric{
-			Name: "drawn", Routing: rapid.SampledFrom([]topo.Routing{topo.Adaptive, topo.ECMP}).Draw(t, "routing"),
-			Switching: rapid.SampledFrom([]topo.Switching{topo.CutThrough, topo.StoreAndForward}).Draw(t, "switching"),
-			Levels: []topo.Level{
-				{Nodes: rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(t, "nodes of a leaf"), PerRail: rapid.Bool().Draw(t, "rails"), Switches: 1, Links: 1},
-				{Switches: 4, Links: 1, Oversubscription: rapid.SampledFrom([]float64{1, 2, 5}).Draw(t, "oversubscription")},
-			},
-		}
-		c, err := topo.NewCluster(machine, rapid.SampledFrom([]int{1, 2, 4, 5, 8, 12, 40}).Draw(t, "nodes"), rapid.SampledFrom([]int{0, 0, 4, 5}).Draw(t, "gpus"), fabric)
-		require.NoError(t, err)
-		a := rapid.SampledFrom(model.Algorithms()).Draw(t, "algorithm")
-		task := schedule.Task{
-			Collective: a.Collectives()[0], Algorithm: a, Protocol: rapid.SampledFrom(a.Protocols()).Draw(t, "protocol"),
-			Datatype: model.Float32, Channels: rapid.SampledFrom([]int{1, 2, 8, 16}).Draw(t, "channels"), Ranks: c.Ranks(), Nodes: c.Nodes,
-		}
-		sizes := rapid.OneOf(rapid.SampledFrom([]units.Bytes{units.MiB, 4 * units.MiB}), rapid.Custom(func(t *rapid.T) units.Bytes {
-			return units.Bytes(rapid.Int64Range(1, 1<<20).Draw(t, "elements")) * 4
-		}))
-		s, err := schedule.New(task.Sized(sizes.Draw(t, "size")), c, search.All(c))
-		if err != nil {
-			return
-		}
-		all, err := sim.RunWith(s, c, profile.ForGPU(90), sim.EveryLink(sim.Options{NoSymmetry: true}))
-		require.NoError(t, err)
-		o := rapid.SampledFrom([]sim.Options{{}, sim.AnyGuess(sim.Options{}), sim.AnyParts(sim.Options{})}).Draw(t, "options")
-		folded, err := sim.RunWith(s, c, profile.ForGPU(90), o)
-		require.NoError(t, err)
-		require.Equal(t, all.Time, folded.Time)
-		require.Equal(t, total(c, all.Loads()), total(c, folded.Loads()))
-		require.GreaterOrEqual(t, all.Time, sim.Bound(s.Task(), c))
-	})
-}
-
-// total sums up the bytes by the kind of link.
-func total(c *topo.Cluster, loads []sim.Load) map[topo.LinkType]units.Bytes {
-	sums := map[topo.LinkType]units.Bytes{}
-	for _, l := range loads {
-		kind, _ := c.Link(l.Link)
-		sums[kind] += l.Bytes * units.Bytes(l.Like)
-	}
-	return sums
-}
 
 // Rings on rails are alike from leaf to leaf, and in them from rail to rail. In
 // double trees a machine is like its mirror image.

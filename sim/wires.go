@@ -6,6 +6,7 @@ import (
 
 	"tutti/model/profile"
 	"tutti/model/schedule"
+	"tutti/model/splitmix"
 	"tutti/model/units"
 	"tutti/topo"
 )
@@ -85,7 +86,7 @@ func (w *wires) lay(class int32, c schedule.Connection, s workers, item units.By
 		crossed[at].weight = r.weight * int32(w.fold.split.copies(class)) / w.used[r.link].copies
 		users := &w.used[r.link].users
 		users.count += uint64(crossed[at].weight)
-		users.sum += scramble(uint64(class)<<32 | uint64(crossed[at].weight))
+		users.sum += splitmix.Mix(uint64(class)<<32 | uint64(crossed[at].weight))
 	}
 	w.routes[class] = crossed
 	return hop, latency, stored
@@ -202,74 +203,60 @@ func (w *wires) keep() {
 		return
 	}
 	for _, t := range h.trunks {
-		link, id := w.use(t.link), h.class[t.node]*h.perPlace+t.local
+		link, id := w.use(t.link), h.class[t.node]*h.perClass+t.local
 		w.all[id] = append(w.all[id], crossing{link, 1})
 		users := &w.used[link].users
 		users.count++
-		users.sum += scramble(uint64(t.node)<<32 | uint64(id))
+		users.sum += splitmix.Mix(uint64(t.node)<<32 | uint64(id))
 	}
 }
 
 // leastStreams is how many buffers a step that moves items over links reads and
-// writes at the least ([streams]): one at its own end, and the item.
+// writes at the least ([profile.Streams]): one at its own end, and the item.
 const leastStreams = 2
 
-// drop takes links off the routes that never hold anything up: all their items
-// are moved in steps that take longer than any of them can be on the link, even
-// when all share it all the time.
+// drop takes links off the routes that never hold anything up: all their items take
+// longer elsewhere than any of them can be on the link, even when all share it all
+// the time. Elsewhere is the step that moves the item, or the slowest link on its
+// way, as a connection has one item on its links at a time.
 //
-// Let the smallest item take c to move, and f on a link to itself; m connections
+// Let the smallest item take c elsewhere, and f on a link to itself; m connections
 // cross the link. Sharing makes that m*f, to which comes what the link rounds
 // away: below m picoseconds whenever an item comes or goes, and in the time of
 // one item no more than 2(m-1)(1+2) of the smallest do. Larger items take longer
-// in proportion.
+// in proportion. The slowest link of a way stays, as its own f is no less than c.
 func (w *wires) drop(x *simulation) {
-	least := make([]int64, len(w.used))        // elements
-	slowest := make([]units.Time, len(w.used)) // c - m*f - rounding
-	for i := range slowest {
-		slowest[i], least[i] = never, math.MaxInt64
-		if w.used[i].varies != nil || w.used[i].inTurn { // or an item waits for larger ones
-			slowest[i] = -1
+	movements := w.movements(x)
+	least := slices.Repeat([]int64{math.MaxInt64}, len(w.used)) // elements of an item
+	for id, route := range w.all {
+		for _, r := range route {
+			least[r.link] = min(least[r.link], movements[id].elements)
 		}
 	}
-	type item struct {
-		elements int64
-		pace     units.Pace
+	spare := slices.Repeat([]units.Time{never}, len(w.used)) // c - m*f - rounding
+	for i, u := range w.used {
+		if u.varies != nil || u.inTurn { // where an item waits for larger ones
+			spare[i] = -1
+		}
 	}
-	items := make([]item, len(w.routes))
-	for id := range w.routes {
+	call := &x.calls[0]
+	for id, route := range w.all {
 		n := &x.connections[id]
-		movers := x.ends[n.firstEnd : n.firstEnd+n.from]
-		if n.readers() || n.half && movers[0] == none {
-			movers = x.ends[n.firstEnd+n.from : n.firstEnd+n.from+n.to]
-		}
-		items[id] = item{math.MaxInt64, math.MaxUint64}
-		for _, mover := range movers {
-			items[id].elements = min(items[id].elements, x.least(mover))
-			items[id].pace = min(items[id].pace, x.paces[mover])
-		}
-		if n.remote {
-			items[id].pace = 0 // it moves by itself
-		}
-		for _, r := range w.all[id] {
-			least[r.link] = min(least[r.link], items[id].elements)
-		}
-	}
-	for id := range w.routes {
-		n := &x.connections[id]
-		for _, r := range w.all[id] {
-			size := x.calls[0].size(least[r.link])
-			m, f := units.Time(w.used[r.link].users.count), w.used[r.link].pace.Of(x.moved(n, x.calls[0].task.Protocol.Wire(size))+1)
-			alone := max(items[id].pace.Of(size)*leastStreams/profile.Streams-1, w.slowest[id].Of(x.moved(n, x.calls[0].task.Protocol.Wire(size))))
-			slowest[r.link] = min(slowest[r.link], alone-m*(f+1)-6*m*(m-1))
+		for _, r := range route {
+			u := &w.used[r.link]
+			size := call.size(least[r.link])
+			onLinks := x.moved(n, call.task.Protocol.Wire(size))
+			m, f := units.Time(u.users.count), u.pace.Of(onLinks+1)
+			c := max(movements[id].pace.Of(size)*leastStreams/profile.Streams-1, w.slowest[id].Of(onLinks))
+			spare[r.link] = min(spare[r.link], c-m*(f+1)-6*m*(m-1))
 		}
 	}
 	for id, route := range w.routes {
-		w.routes[id] = slices.DeleteFunc(route, func(r crossing) bool { return slowest[r.link] >= 0 })
+		w.routes[id] = slices.DeleteFunc(route, func(r crossing) bool { return spare[r.link] >= 0 })
 	}
 	if h := w.guess; h != nil {
 		for i, u := range w.used {
-			w.shared = w.shared || int(u.place) >= len(h.nodes) && slowest[i] < 0
+			w.shared = w.shared || int(u.place) >= len(h.nodes) && spare[i] < 0
 		}
 	}
 }
@@ -278,6 +265,36 @@ func (w *wires) drop(x *simulation) {
 func (w *wires) inTurn(link int) bool {
 	kind, _ := w.cluster.Link(link)
 	return kind != topo.LinkNVL && w.cluster.Fabric.Sharing == topo.FIFO
+}
+
+// movement is what is known of the steps that move a connection's items: the fewest
+// elements that one has, and what the quickest worker takes for a byte, or 0 if the
+// network moves them.
+type movement struct {
+	elements int64
+	pace     units.Pace
+}
+
+// movements returns those of all connections.
+func (w *wires) movements(x *simulation) []movement {
+	list := make([]movement, len(w.routes))
+	for id := range list {
+		n := &x.connections[id]
+		ids := x.ends[n.firstEnd : n.firstEnd+n.from]
+		if n.readers() || n.half && ids[0] == none {
+			ids = x.ends[n.firstEnd+n.from : n.firstEnd+n.from+n.to]
+		}
+		m := movement{math.MaxInt64, math.MaxUint64}
+		for _, id := range ids {
+			m.elements = min(m.elements, x.least(id))
+			m.pace = min(m.pace, x.paces[id])
+		}
+		if n.remote {
+			m.pace = 0
+		}
+		list[id] = m
+	}
+	return list
 }
 
 // merge makes one of all links that are always crossed together, the slowest,

@@ -1,6 +1,10 @@
 package topo
 
-import "slices"
+import (
+	"slices"
+
+	"tutti/model/splitmix"
+)
 
 // RouteAround is [Cluster.RouteFlow] while some links carry nothing. A flow whose
 // way is whole keeps to it; ECMP spreads the others over the cables that are left,
@@ -26,7 +30,7 @@ func (c *Cluster) RouteAround(from, to, out, in, flow int, failed func(link int)
 	if len(left) == 0 {
 		return nil
 	}
-	return left[mix(c.hash(source, target, flow))%uint64(len(left))]
+	return left[splitmix.Mix(c.hash(source, target, flow))%uint64(len(left))]
 }
 
 // next counts through the cables up to a level, and returns false after the last.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tutti/model/splitmix"
 	"tutti/model/units"
 )
 
@@ -198,7 +199,7 @@ func (t *Tier) ways() int { return t.Parents * t.Parallel }
 // picked returns what ECMP's hash gives.
 func (c *Cluster) picked(hash uint64) (by picks) {
 	for i := range c.tiers {
-		by[i] = int(mix(hash+uint64(i)) % uint64(c.tiers[i].ways()))
+		by[i] = int(splitmix.Mix(hash+uint64(i)) % uint64(c.tiers[i].ways()))
 	}
 	return by
 }
@@ -207,18 +208,9 @@ func (c *Cluster) picked(hash uint64) (by picks) {
 func (c *Cluster) hash(a, b port, flow int) uint64 {
 	h := c.Fabric.Seed
 	for _, field := range []int{a.node, a.net, b.node, b.net, flow} {
-		h = mix(h + uint64(field))
+		h = splitmix.Mix(h + uint64(field))
 	}
 	return h
-}
-
-// mix spreads a number over 64 bits (Steele, Lea and Flood, "Fast splittable
-// pseudorandom number generators", 2014: SplitMix64).
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }
 
 // Reduces tells whether the switches can reduce what the NETs of this number

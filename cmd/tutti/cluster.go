@@ -27,8 +27,8 @@ func (f *clusterFlags) register(c *cobra.Command) {
 	f.command = c
 	f.machineFlags.register(c)
 	flags := c.Flags()
-	flags.IntVar(&f.nodes, "nodes", 0, "how many such machines (default as the fabric says, or 1)")
-	flags.StringVar(&f.fabric, "fabric", defaultFabric, "how they are joined: a built-in fabric (tutti topo fabric) or a FILE.yaml")
+	flags.IntVar(&f.nodes, "nodes", 0, "how many machines (default as the fabric says, or 1)")
+	flags.StringVar(&f.fabric, "fabric", defaultFabric, "how the machines are joined: a built-in fabric (tutti topo fabric) or a FILE.yaml")
 	flags.IntVarP(&f.gpus, "gpus", "g", 0, "use the first N GPUs of each machine (default all)")
 	complete(c, "fabric", fabric.Names())
 }

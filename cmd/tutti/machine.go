@@ -29,7 +29,7 @@ type machineFlags struct {
 func (f *machineFlags) register(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&f.machine, "machine", defaultMachine, "a built-in machine (tutti topo list), an NCCL topology FILE.xml, the output of nvidia-smi topo -m in FILE.txt, or live: this host")
-	flags.StringSliceVar(&f.nicRates, "nic-rate", nil, "likewise: the NICs' rate, as in 400 Gb/s, or rates by name, as in mlx5_ib*=400,mlx5_eth*=25; others are left out")
+	flags.StringSliceVar(&f.nicRates, "nic-rate", nil, "FILE.txt, or an XML of PCI devices alone: the NICs' rate, as in 400 Gb/s, or rates by name, as in mlx5_ib*=400,mlx5_eth*=25; others are left out")
 	flags.StringVar(&f.gpuKind, "gpu-kind", "", "FILE.txt, or an XML of PCI devices alone: what the GPUs are: "+strings.Join(smi.GPUs(), ", ")+" (default after their NVLinks)")
 	flags.StringVar(&f.cpuKind, "cpu-kind", "", "FILE.txt: what the CPUs are: "+strings.Join(smi.CPUs(), ", ")+" (default what such GPUs come with)")
 	flags.StringVar(&f.merge, "net-merge-level", mergeNames[0], "make one of the ports this near each other, as NCCL does (NCCL_NET_MERGE_LEVEL): "+strings.Join(mergeNames, ", "))

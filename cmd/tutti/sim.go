@@ -70,7 +70,7 @@ together.`,
 	f.linkFlags.register(c)
 	flags := c.Flags()
 	flags.Lookup("nodes").Usage += " (default 1,2,4,8,16; as the fabric says, or 1, if a machine or a fabric is named)"
-	flags.Lookup("algo").Usage += " (default those that NCCL has by ring, tree, nvls, nvlstree, pat, p2p)"
+	flags.Lookup("algo").Usage += " (default ring, tree, nvls, nvlstree and p2p, as far as they do the collective)"
 	flags.StringVar(&f.shard, "shard", "", "run one part of the cases, as in 3/8; auto/8 takes which one from SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX (default: in a Slurm array its part, else all)")
 	return c
 }

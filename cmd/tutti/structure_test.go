@@ -19,7 +19,7 @@ import (
 // tables and figures, and few others one of their own: a user of the simulator
 // gets none of these.
 var order = []string{
-	"tutti/model/units", "tutti/model", "tutti/topo/xmltree", "tutti/topo", "tutti/topo/smi", "tutti/topo/fabric", "tutti/topo/draw", "tutti/topo/search",
+	"tutti/model/units", "tutti/model/splitmix", "tutti/model", "tutti/topo/xmltree", "tutti/topo", "tutti/topo/smi", "tutti/topo/fabric", "tutti/topo/draw", "tutti/topo/search",
 	"tutti/model/profile", "tutti/model/tuning/nccl", "tutti/model/tuning/export", "tutti/model/schedule", "tutti/model/tuning",
 	"tutti/model/schedule/draw", "tutti/model/schedule/file", "tutti/model/schedule/scheduletest",
 	"tutti/sim/event", "tutti/sim", "tutti/sim/timeline", "tutti/backend/number", "tutti/backend", "tutti/backend/host", "tutti/kernels", "tutti/kernels/emulator",

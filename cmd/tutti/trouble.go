@@ -23,10 +23,10 @@ type troubleFlags struct {
 
 func (f *troubleFlags) register(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringArrayVar(&f.faults, "fault", nil, "a slow or failed link, as in \"link=node 3 NET mlx5_0,rate=0.5,at=100us\": a part of its name (tutti sim tells names), the share of its rate that is left, and from when on (default the start)")
+	flags.StringArrayVar(&f.faults, "fault", nil, "a slow or failed link, as in \"link=node 3 NET mlx5_0,rate=0.5,at=100us\": a part of its name (tutti sim --links=all lists them), the share of its rate that is left, and from when on (default the start)")
 	flags.StringArrayVar(&f.stragglers, "straggler", nil, "a late or slow rank, as in rank=3,delay=50us or rank=3,slow=1.5: how many times as long its threads take")
 	flags.StringVar(&f.jitter, "jitter", "", "vary what each step costs and how long each item takes to be known, by a normal distribution with this deviation, as in 5%")
-	flags.Uint64Var(&f.seed, "seed", 1, "of --jitter; the same gives the same")
+	flags.Uint64Var(&f.seed, "seed", 1, "of --jitter: the same seed gives the same times")
 }
 
 // options reads the flags. Its errors are of usage.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"tutti/model/schedule"
+	"tutti/model/splitmix"
 	"tutti/model/units"
 	"tutti/sim"
 )
@@ -78,7 +79,7 @@ func (t *Timeline) findTracks(r sim.Result, most int) (list []track, of int) {
 	for i, f := range flows {
 		for _, link := range r.Route(f.connection, f.begin) {
 			b := bundles[link]
-			bundles[link] = bundle{b.count + 1, b.sum + mix(uint64(i))}
+			bundles[link] = bundle{b.count + 1, b.sum + splitmix.Mix(uint64(i))}
 		}
 	}
 	members := map[bundle][]int{}
@@ -142,12 +143,4 @@ func integrate(changes map[units.Time]float64) (points []point) {
 		points = append(points, point{at, units.Rate(rate)})
 	}
 	return points
-}
-
-// mix spreads a number over 64 bits (the finaliser of SplitMix64).
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }

@@ -100,8 +100,8 @@ type stall struct {
 	connection int
 }
 
-// findStalls finds those of all steps. A wait for data or a slot includes the way of
-// the news of it, and what the step itself costs before it moves data.
+// findStalls finds those of all steps. A wait for data or a slot includes the time
+// until the worker knows of it, and what the step itself costs before it moves data.
 func (t *Timeline) findStalls() []stall {
 	list := make([]stall, len(t.steps))
 	slots := map[int]int{}

@@ -1,0 +1,13 @@
+// Package splitmix makes random-looking numbers of numbers, the same on every
+// machine.
+package splitmix
+
+// Mix spreads a number over 64 bits, one to one (Steele, Lea and Flood, "Fast
+// splittable pseudorandom number generators", 2014: a step and the finaliser of
+// SplitMix64).
+func Mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

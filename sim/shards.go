@@ -140,7 +140,7 @@ type shard struct {
 	number  int32
 	halves  []int32   // its own
 	inbox   []message // so far, each with an event
-	handled int       // of these
+	handled int       // of these, at the front
 	outbox  []message // in this turn
 }
 
@@ -159,18 +159,25 @@ func (x *simulation) runShards(p *shards) {
 	limits := make([]units.Time, p.count)
 	var others sync.WaitGroup
 	for nextTurn(cores, limits) {
-		var proceed func() // the last one that can go on does so here
+		var ready []int
+		furthest := units.Time(0)
 		for i, core := range cores {
-			if core.queue.Next() > min(limits[i], core.told) {
-				continue
+			if next := core.queue.Next(); next <= min(limits[i], core.told) {
+				ready = append(ready, i)
+			} else if next < never {
+				furthest = max(furthest, next)
 			}
-			if proceed != nil {
-				others.Go(proceed)
-			}
-			proceed = func() { core.proceed(limits[i]) }
 		}
-		if proceed != nil {
-			proceed()
+		if len(ready) == 1 && furthest > cores[ready[0]].queue.Next() {
+			limits[ready[0]] = min(limits[ready[0]], furthest) // it catches up; then they go on side by side
+		}
+		for at, i := range ready {
+			if at > 0 {
+				others.Go(func() { cores[i].proceed(limits[i]) })
+			}
+		}
+		if len(ready) > 0 {
+			cores[ready[0]].proceed(limits[ready[0]])
 		}
 		others.Wait()
 	}
@@ -232,16 +239,24 @@ func (x *simulation) receive(m message) {
 
 // handle has a message of the inbox happen.
 func (x *simulation) handle(number int) {
-	x.shard.handled++
-	x.learn(x.shard.inbox[number])
+	s := x.shard
+	x.learn(s.inbox[number])
+	for s.inbox[number].half = none; s.handled < len(s.inbox) && s.inbox[s.handled].half == none; {
+		s.handled++
+	}
 }
 
 // earliest returns an instant before which nothing is told to others, unless they
 // tell something first.
 func (x *simulation) earliest() units.Time {
 	first, next := never, x.queue.Next()
-	if next == never || x.shard.handled < len(x.shard.inbox) {
-		return next
+	if next == never {
+		return never
+	}
+	for _, m := range x.shard.inbox[x.shard.handled:] {
+		if m.half != none {
+			first = min(first, m.at)
+		}
 	}
 	for _, half := range x.shard.halves {
 		n := &x.connections[half]
@@ -280,16 +295,21 @@ func (x *simulation) ending(id int32, next units.Time) units.Time {
 	}
 }
 
-// leaving returns an instant before which an item is not off its links.
-func (x *simulation) leaving(n *connection, owner int32) (at units.Time) {
+// leaving returns the instant at which an item is off its links, if no other comes
+// on them: it can only be later.
+func (x *simulation) leaving(n *connection, owner int32) (last units.Time) {
 	for _, r := range x.routes[n.firstLink : n.firstLink+n.links] {
 		l := &x.links[r.link]
+		at, clock, load := l.asOf-units.Time(l.rest), l.clock, l.load
 		for i := range l.count {
-			if f := &x.flows[l.first+l.wrap(l.head+i)]; f.owner == owner {
-				served := (x.now - l.asOf + units.Time(l.rest)) / units.Time(l.load)
-				at = max(at, x.now+(f.end-l.clock-served-1)*units.Time(f.weight))
+			f := &x.flows[l.first+l.wrap(l.head+i)]
+			at += (f.end - clock) * units.Time(load)
+			if f.owner == owner {
+				last = max(last, at)
+				break
 			}
+			clock, load = f.end, load-f.weight
 		}
 	}
-	return at
+	return last
 }

@@ -32,9 +32,13 @@ func TestRandomClusters(t *testing.T) {
 			machines[name] = m
 		}
 		nodes := rapid.IntRange(1, 9).Draw(t, "nodes")
-		c, err := topo.NewCluster(machines[name], nodes, 0, drawFabric(t))
+		fabric := drawFabric(t)
+		c, err := topo.NewCluster(machines[name], nodes, 0, fabric)
 		require.NoError(t, err)
-		at := key{name, nodes}
+		if rapid.Bool().Draw(t, "mixed") {
+			c = drawMixture(t, name, nodes, 0, fabric, machines)
+		}
+		at := key{c.Machine.Name, nodes}
 		if _, known := graphs[at]; !known {
 			graphs[at] = search.All(c)
 		}

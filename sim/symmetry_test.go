@@ -19,10 +19,12 @@ import (
 // never hold anything up are left out, what repeats itself is skipped, and cores
 // share out the machines; yet the time is that of simulating everything, to the
 // picosecond, and so is what crosses the links, summed up. This holds on fabrics
-// that are not symmetric, and for sizes that no division fits.
+// that are not symmetric, for machines that differ in speed, and for sizes that no
+// division fits.
 func TestSymmetryIsExact(t *testing.T) {
 	machine, err := topo.Open("dgx-h100")
 	require.NoError(t, err)
+	machines := map[string]*topo.System{}
 	rapid.Check(t, func(t *rapid.T) {
 		fabric := topo.Fabric{
 			Name: "drawn", Routing: rapid.SampledFrom([]topo.Routing{topo.Adaptive, topo.ECMP}).Draw(t, "routing"),
@@ -32,8 +34,12 @@ func TestSymmetryIsExact(t *testing.T) {
 				{Switches: 4, Links: 1, Oversubscription: rapid.SampledFrom([]float64{1, 2, 5}).Draw(t, "oversubscription")},
 			},
 		}
-		c, err := topo.NewCluster(machine, rapid.SampledFrom([]int{1, 2, 4, 5, 8, 12, 40}).Draw(t, "nodes"), rapid.SampledFrom([]int{0, 0, 4, 5}).Draw(t, "gpus"), fabric)
+		nodes, gpus := rapid.SampledFrom([]int{1, 2, 4, 5, 8, 12, 40}).Draw(t, "nodes"), rapid.SampledFrom([]int{0, 0, 4, 5}).Draw(t, "gpus")
+		c, err := topo.NewCluster(machine, nodes, gpus, fabric)
 		require.NoError(t, err)
+		if rapid.Bool().Draw(t, "mixed") {
+			c = drawMixture(t, "dgx-h100", nodes, gpus, fabric, machines)
+		}
 		a := rapid.SampledFrom(model.Algorithms()).Draw(t, "algorithm")
 		task := schedule.Task{
 			Collective: a.Collectives()[0], Algorithm: a, Protocol: rapid.SampledFrom(a.Protocols()).Draw(t, "protocol"),

@@ -17,9 +17,9 @@ type Tier struct {
 	// Down and Up are how many ports of a switch are in use either way where all
 	// machines are there that it has room for.
 	Down, Up int
-	// CableRate is that of one cable, the fastest where rails differ.
+	// CableRate is that of one cable, the fastest where rails or machines differ.
 	CableRate units.Rate
-	// Capacity is what all cables carry, one way.
+	// Capacity is what all cables carry, one way, with the fastest machines.
 	Capacity units.Rate
 	// First is the number of the tier's first link, and Links how many it has,
 	// both ways ([Cluster.Link]). Under adaptive routing the cables up from a group
@@ -77,8 +77,11 @@ func (c *Cluster) build(rails int) {
 func (c *Cluster) buildPorts(t *Tier, l Level) []units.Rate {
 	m := c.Machine
 	down, ports := make([]units.Rate, t.Rails), make([]int, t.Rails)
-	for k, net := range m.NETs {
-		rate := m.Links[m.Nodes[net].Out[0]].Rate
+	for k := range m.NETs {
+		rate := units.Rate(0)
+		for _, m := range c.Machines() {
+			rate = max(rate, m.netRate(k))
+		}
 		if l.Rate > 0 {
 			rate = min(rate, l.Rate)
 		}
@@ -279,7 +282,7 @@ func (c *Cluster) LinkName(id int) string {
 
 // nodeName names a part of a machine.
 func (c *Cluster) nodeName(node, part int) string {
-	n := c.Machine.Nodes[part]
+	n := c.At(node).Nodes[part]
 	return fmt.Sprintf("node %d %v %s", node, n.Type, n.Name)
 }
 

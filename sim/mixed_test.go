@@ -10,6 +10,7 @@ import (
 	"tutti/model"
 	"tutti/model/profile"
 	"tutti/model/units"
+	"tutti/sim"
 	"tutti/topo"
 )
 
@@ -27,17 +28,38 @@ func variant(t require.TestingT, name string, changes ...string) *topo.System {
 var (
 	slowNIC  = []string{`speed="400000"`, `speed="200000"`}
 	fastNIC  = []string{`speed="400000"`, `speed="800000"`, `32.0 GT/s`, `64.0 GT/s`}
-	oneNIC   = []string{`name="mlx5_3" dev="3" speed="400000"`, `name="mlx5_3" dev="3" speed="100000"`}
+	oneNIC   = []string{`name="mlx5_3" dev="3" speed="400000"`, `name="mlx5_3" dev="3" speed="200000"`}
+	fastGPUs = []string{`sm="90"`, `sm="100"`}
+	slowGPU  = []string{`<gpu dev="3" sm="90"`, `<gpu dev="3" sm="90"`, `sm="90"`, `sm="100"`} // but one of the fast ones
 	fewLinks = []string{`count="18"`, `count="9"`}
 	ampere   = []string{`sm="90"`, `sm="80"`}
 	slowPCI  = []string{`32.0 GT/s`, `8.0 GT/s`}
 )
 
+// Rails that are alike on one machine are told apart by another on which they are
+// not.
+func TestSymmetryOfMixtures(t *testing.T) {
+	for name, changes := range map[string][2][]string{"NIC": {nil, oneNIC}, "GPU": {fastGPUs, slowGPU}} {
+		c, err := topo.NewMixedCluster([]topo.Part{{Machine: variant(t, "dgx-h100", changes[0]...), Nodes: 3}, {Machine: variant(t, "dgx-h100", changes[1]...), Nodes: 1}}, 0, topo.RailOptimised)
+		require.NoError(t, err)
+		w := newWorldOn(c)
+		for _, a := range []model.Algorithm{model.Ring, model.NVLSTree} {
+			s := w.schedule(t, a, model.Simple, 64*units.MiB)
+			folded, err := sim.Run(s, c, profile.ForGPU(90))
+			require.NoError(t, err)
+			all, err := sim.RunWith(s, c, profile.ForGPU(90), sim.Options{NoSymmetry: true})
+			require.NoError(t, err)
+			require.Equal(t, all.Time, folded.Time, "%s, %v", name, a)
+			require.Less(t, folded.Workers, folded.Of)
+		}
+	}
+}
+
 // drawMixture draws machines of one build, in any order, and joins them.
 func drawMixture(t *rapid.T, name string, nodes, gpus int, fabric topo.Fabric, known map[string]*topo.System) *topo.Cluster {
 	var parts []topo.Part
 	for left := nodes; left > 0; {
-		change := rapid.SampledFrom([][]string{nil, slowNIC, fastNIC, oneNIC, fewLinks, ampere, slowPCI}).Draw(t, "machine")
+		change := rapid.SampledFrom([][]string{nil, slowNIC, fastNIC, oneNIC, fastGPUs, slowGPU, fewLinks, ampere, slowPCI}).Draw(t, "machine")
 		key := name + strings.Join(change, " ")
 		if known[key] == nil {
 			known[key] = variant(t, name, change...)

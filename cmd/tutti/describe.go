@@ -267,6 +267,9 @@ func (v *clusterView) write(w io.Writer) error {
 	if d.Machine.About != "" {
 		fmt.Fprintf(w, "%s\nsource: %s\n", d.Machine.About, d.Machine.Source)
 	}
+	if v.Mixed() {
+		fmt.Fprintln(w, "machines that differ: below is what all have at the least")
+	}
 	for _, a := range d.Assumed {
 		fmt.Fprintf(w, "assumed: %s\n", a)
 	}

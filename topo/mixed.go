@@ -142,8 +142,30 @@ func (c *Cluster) Machines() []*System {
 	return c.machines
 }
 
+// count returns how many nodes are a machine.
+func (c *Cluster) count(m *System) (n int) {
+	if c.of == nil {
+		return c.Nodes
+	}
+	for _, at := range c.of {
+		if at == m {
+			n++
+		}
+	}
+	return n
+}
+
 // Mixed tells whether there are several.
 func (c *Cluster) Mixed() bool { return c.of != nil }
+
+// Title names the machines with their numbers, as in "4 x dgx-h100" and
+// "dgx-h100:3,slow.xml:1".
+func (c *Cluster) Title() string {
+	if c.Mixed() {
+		return c.Machine.Name
+	}
+	return fmt.Sprintf("%d x %s", c.Nodes, c.Machine.Name)
+}
 
 // AllOf returns the cluster with a machine of the same build in the place of
 // every one. The switches above the leaves stay.

@@ -19,7 +19,7 @@ type Tier struct {
 	Down, Up int
 	// CableRate is that of one cable, the fastest where rails or machines differ.
 	CableRate units.Rate
-	// Capacity is what all cables carry, one way, with the fastest machines.
+	// Capacity is what all cables carry, one way.
 	Capacity units.Rate
 	// First is the number of the tier's first link, and Links how many it has,
 	// both ways ([Cluster.Link]). Under adaptive routing the cables up from a group
@@ -80,14 +80,15 @@ func (c *Cluster) buildPorts(t *Tier, l Level) []units.Rate {
 	for k := range m.NETs {
 		rate := units.Rate(0)
 		for _, m := range c.Machines() {
-			rate = max(rate, m.netRate(k))
-		}
-		if l.Rate > 0 {
-			rate = min(rate, l.Rate)
+			own := m.netRate(k)
+			if l.Rate > 0 {
+				own = min(own, l.Rate)
+			}
+			rate = max(rate, own)
+			t.Capacity += units.Rate(own * units.Rate(c.count(m)))
 		}
 		t.rates = append(t.rates, rate)
 		t.CableRate = max(t.CableRate, rate)
-		t.Capacity += units.Rate(rate * units.Rate(c.Nodes))
 		rail := c.rails[k] % t.Rails
 		down[rail] += units.Rate(rate * units.Rate(t.Nodes))
 		ports[rail] += t.Nodes

@@ -182,7 +182,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 	x.atOnce = make([]units.Bytes, len(x.workers))
 	x.ranks = make([]int32, len(x.workers))
 	channels := make([]int32, len(x.workers))
-	generations := generations{c, p, map[int]*profile.Profile{}}
+	kinds := generations{c, p, map[int]*profile.Profile{}}
 	for i := range x.workers {
 		number := f.workers.first(i)
 		described := s.Worker(number)
@@ -192,7 +192,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 			continue
 		}
 		task := x.calls[x.callOf(int32(i))].task
-		own := generations.of(described.Rank)
+		own := kinds.of(described.Rank)
 		rate := own.Copy[task.Algorithm][task.Protocol] * units.Rate(task.Block().Working())
 		beside := described.Role == schedule.RoleScatter || described.Role == schedule.RoleGather
 		if beside && (task.Algorithm == model.NVLS || task.Algorithm == model.NVLSTree) { // within a GPU

@@ -46,7 +46,7 @@ func (f *machineFlags) mixture() (list []machineCount, sum int, err error) {
 // joinMixed is join for a mixture.
 func (f machineFlags) joinMixed(c *cobra.Command, spec *fabric.Spec, list []machineCount, gpus int, change func(*fabric.Spec, []byte) ([]byte, error)) (*clusterView, error) {
 	v, known := &clusterView{}, map[string]*topo.System{}
-	changed := *spec
+	var changed fabric.Spec
 	var parts []topo.Part
 	for _, m := range list {
 		if known[m.name] == nil {
@@ -55,8 +55,7 @@ func (f machineFlags) joinMixed(c *cobra.Command, spec *fabric.Spec, list []mach
 			if err != nil {
 				return nil, err
 			}
-			if change != nil {
-				changed = *spec // for each machine anew
+			if changed = *spec; change != nil { // for each machine anew
 				if text, err = change(&changed, text); err != nil {
 					return nil, err
 				}
@@ -64,7 +63,7 @@ func (f machineFlags) joinMixed(c *cobra.Command, spec *fabric.Spec, list []mach
 			if known[m.name], err = topo.ReadXML(bytes.NewReader(text), m.name); err != nil {
 				return nil, err
 			}
-			v.assumed = append(v.assumed, assumed...)
+			v.xml, v.assumed = text, append(v.assumed, assumed...)
 		}
 		parts = append(parts, topo.Part{Machine: known[m.name], Nodes: m.nodes})
 	}

@@ -14,10 +14,11 @@ import (
 // Patarasuk and Yuan, 2009, for AllReduce; the others follow from each output
 // having to arrive once.
 func Bound(t schedule.Task, c *topo.Cluster) units.Time {
-	bound := cut(t, c.Ranks(), 1, gpuRate(c), reducesInSwitch(t.Algorithm))
+	gpuRate := func(m *topo.System) units.Rate { return gpuRate(c, m) }
+	bound := cut(t, c.Ranks(), 1, slowest(t, c, gpuRate), reducesInSwitch(t.Algorithm))
 	if c.Nodes > 1 {
 		inNetwork := t.Algorithm == model.CollNet || t.Algorithm == model.CollNetChain || t.Algorithm == model.NVLS
-		bound = max(bound, cut(t, c.Nodes, c.RanksPerNode(), portRate(c), inNetwork))
+		bound = max(bound, cut(t, c.Nodes, c.RanksPerNode(), slowest(t, c, portRate), inNetwork))
 	}
 	return bound
 }
@@ -55,13 +56,31 @@ func cut(t schedule.Task, n, ranks int, rate units.Rate, reduces bool) units.Tim
 	return units.FromMicroseconds(bytes / float64(rate) * 1e6)
 }
 
-// gpuRate is what all links of a GPU carry out of it, of the GPU with the least
-// NVLinks or else PCI lanes.
-func gpuRate(c *topo.Cluster) (least units.Rate) {
+// slowest returns the least rate of the machines that must send.
+func slowest(t schedule.Task, c *topo.Cluster, rate func(*topo.System) units.Rate) (least units.Rate) {
+	nodes := c.Nodes
+	if t.Collective == model.Exchange && t.Ranks%2 == 1 && nodes > 1 {
+		nodes-- // the last rank has nobody to swap with
+	}
+	var last *topo.System
+	for node := range nodes {
+		if m := c.At(node); m != last {
+			if r := rate(m); last == nil || r < least {
+				least = r
+			}
+			last = m
+		}
+	}
+	return least
+}
+
+// gpuRate is what all links of a GPU carry out of it, of the machine's GPU with
+// the least NVLinks or else PCI lanes.
+func gpuRate(c *topo.Cluster, m *topo.System) (least units.Rate) {
 	for rank := range c.RanksPerNode() {
 		rate := units.Rate(0)
-		for _, l := range c.Machine.Nodes[c.GPU(rank)].Out {
-			rate += c.Machine.Links[l].Rate
+		for _, l := range m.Nodes[c.GPU(rank)].Out {
+			rate += m.Links[l].Rate
 		}
 		if least == 0 || rate < least {
 			least = rate
@@ -71,10 +90,10 @@ func gpuRate(c *topo.Cluster) (least units.Rate) {
 }
 
 // portRate is what all ports of a machine carry together.
-func portRate(c *topo.Cluster) (sum units.Rate) {
-	for _, net := range c.Machine.NETs {
-		if out := c.Machine.Nodes[net].Out; len(out) > 0 {
-			sum += c.Machine.Links[out[0]].Rate
+func portRate(m *topo.System) (sum units.Rate) {
+	for _, net := range m.NETs {
+		if out := m.Nodes[net].Out; len(out) > 0 {
+			sum += m.Links[out[0]].Rate
 		}
 	}
 	return sum

@@ -176,7 +176,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 		forms: map[form]int32{}, patterns: map[[maxPeriod]int32]int32{},
 	}
 	x.repeats, _ = s.(schedule.Repeating)
-	channels := x.layWorkers(p)
+	channels := x.layWorkers(c, p)
 	if err := x.straggle(o.Stragglers, c.Ranks()); err != nil {
 		return nil, err
 	}
@@ -205,12 +205,13 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 }
 
 // layWorkers lays out the workers and their ports, and returns their channels.
-func (x *simulation) layWorkers(p *profile.Profile) (channels []int32) {
+func (x *simulation) layWorkers(c *topo.Cluster, p *profile.Profile) (channels []int32) {
 	x.places, x.lists = make([]int32, len(x.workers)), map[string]int32{}
 	x.paces = make([]units.Pace, len(x.workers))
 	x.atOnce = make([]units.Bytes, len(x.workers))
 	x.ranks = make([]int32, len(x.workers))
 	channels = make([]int32, len(x.workers))
+	kinds := generations{c, p, map[int]*profile.Profile{}}
 	for i := range x.workers {
 		number := x.fold.workers.first(i)
 		described := x.schedule.Worker(number)
@@ -220,10 +221,11 @@ func (x *simulation) layWorkers(p *profile.Profile) (channels []int32) {
 			continue
 		}
 		task := x.calls[x.callOf(int32(i))].task
-		rate := p.Copy[task.Algorithm][task.Protocol] * units.Rate(task.Block().Working())
+		own := kinds.of(described.Rank)
+		rate := own.Copy[task.Algorithm][task.Protocol] * units.Rate(task.Block().Working())
 		beside := described.Role == schedule.RoleScatter || described.Role == schedule.RoleGather
 		if beside && (task.Algorithm == model.NVLS || task.Algorithm == model.NVLSTree) { // within a GPU
-			rate = p.LocalCopy
+			rate = own.LocalCopy
 		}
 		x.paces[i] = (rate * units.Rate(described.Share)).Pace()
 		x.atOnce[i] = task.Block().AtOnce(described.Share)

@@ -39,8 +39,13 @@ func TestRandomClusters(t *testing.T) {
 			require.NoError(t, err)
 			machines[at.machine] = m
 		}
-		c, err := topo.NewCluster(machines[at.machine], at.nodes, at.gpus, drawFabric(t))
+		fabric := drawFabric(t)
+		c, err := topo.NewCluster(machines[at.machine], at.nodes, at.gpus, fabric)
 		require.NoError(t, err)
+		if rapid.Bool().Draw(t, "mixed") {
+			c = drawMixture(t, at.machine, at.nodes, at.gpus, fabric, machines)
+			at.machine = c.Machine.Name
+		}
 		if _, known := graphs[at]; !known {
 			graphs[at] = search.All(c)
 		}

@@ -1,6 +1,10 @@
 package sim
 
-import "slices"
+import (
+	"slices"
+
+	"tutti/topo"
+)
 
 // within divides the workers and connections of a machine, and the links of any
 // place.
@@ -54,14 +58,22 @@ func (y *symmetry) within() [3][]int32 {
 	}
 }
 
-// labelLinks gives the links of places the labels to begin with.
+// labelLinks gives the links of places the labels to begin with: what they are on
+// each machine of a mixture.
 func (y *symmetry) labelLinks(l []digest) {
+	var alike []*topo.Cluster
+	for _, m := range y.cluster.Machines() {
+		alike = append(alike, y.cluster.AllOf(m))
+	}
 	for _, s := range y.shapes {
 		for _, list := range [][]localConnection{s.connections, s.foreign} {
 			for _, n := range list {
 				for _, link := range n.links {
-					kind, rate := y.cluster.Link(y.link(s.node, link))
-					l[link.local] = digest(kind).add(uint64(rate))
+					l[link.local] = 0
+					for _, c := range alike {
+						kind, rate := c.Link(y.link(s.node, link))
+						l[link.local] = l[link.local].add(uint64(kind)).add(uint64(rate))
+					}
 				}
 			}
 		}

@@ -55,7 +55,7 @@ func (y *symmetry) findShapes() bool {
 	kinds := make([]digest, nodes)
 	inParallel(nodes, func(node int) {
 		words, neighbours := y.schedule.Node(node)
-		d := digest(len(neighbours))
+		d := digest(len(neighbours)).add(uint64(y.cluster.Kind(node)))
 		for _, word := range words {
 			d = d.add(uint64(word))
 		}
@@ -81,10 +81,16 @@ func (y *symmetry) findShapes() bool {
 	if y.irregular {
 		return false
 	}
-	// Machines of a kind may be joined differently by the fabric.
+	// Machines of a kind may be joined differently by the fabric, or to other
+	// machines of a mixture.
 	joined := make([]digest, nodes)
 	inParallel(nodes, func(node int) {
 		joined[node] = kinds[node]
+		for _, n := range y.neighbours[node] {
+			if int(n) < nodes {
+				joined[node] = joined[node].add(uint64(y.cluster.Kind(int(n))))
+			}
+		}
 		for _, p := range examples[kinds[node]].passages {
 			links := y.cross(node, p)
 			joined[node] = joined[node].add(uint64(len(links)))
@@ -288,7 +294,7 @@ func (p program) port(connection int, out bool) uint64 {
 // program goes through the runs of a worker's steps.
 func (y *symmetry) program(number int) program {
 	w := y.schedule.Worker(number)
-	p := program{label: digest(w.Role).add(uint64(w.Share * (1 << 32))).add(uint64(w.Steps))}
+	p := program{label: digest(w.Role).add(uint64(w.Share * (1 << 32))).add(uint64(w.Steps)).add(uint64(y.cluster.SM(w.Rank)))}
 	if w.Steps == 0 {
 		return p
 	}

@@ -25,7 +25,9 @@
 // Assumptions: a transfer is held up by its slowest link, and takes an even
 // share of every link it crosses; switches have no limit but their ports'; an
 // item that is read from the switch (NVLS), or added up by the network (SHARP),
-// crosses all links at once. All constants come from a [profile.Profile].
+// crosses all links at once. All constants come from a [profile.Profile]; in a
+// mixed cluster it is that of the slowest GPUs, and the others copy at the rates
+// of their own generation.
 package sim
 
 import (

@@ -9,10 +9,14 @@ import (
 // MaxNodes is how many machines a cluster may have: 131,072 GPUs in nodes of eight.
 const MaxNodes = 1 << 14
 
-// Cluster is a number of equal machines on a fabric. Ranks count the GPUs of
-// the first machine, then those of the second, and so on. Nothing is stored for
-// a machine, a switch or a cable: all are found by their number.
+// Cluster is a number of machines on a fabric: equal ones, or of one build that
+// differ in speed ([NewMixedCluster]). Ranks count the GPUs of the first machine,
+// then those of the second, and so on. Nothing is stored for a machine, a switch
+// or a cable, but for which machines are of a mixture: all are found by their
+// number.
 type Cluster struct {
+	// Machine is that which all nodes are or, of a mixture, what all have at the
+	// least.
 	Machine *System
 	Nodes   int
 	Fabric  Fabric
@@ -20,9 +24,10 @@ type Cluster struct {
 	// CPU next to the GPU, as without GPUDirect RDMA.
 	ThroughHost bool
 
-	gpus  []int // the machine's GPUs that take part
-	rails []int // by NET
-	tiers []Tier
+	of, machines []*System // of a mixture: by node, and each once
+	gpus         []int     // the machine's GPUs that take part
+	rails        []int     // by NET
+	tiers        []Tier
 }
 
 // NewCluster joins nodes machines, of which the first gpus GPUs take part (0:
@@ -30,6 +35,12 @@ type Cluster struct {
 // have no NET, and with a [*FabricError] for a fabric that is not sound, whose
 // rails are not the machine's, or that has no room for the machines.
 func NewCluster(machine *System, nodes, gpus int, fabric Fabric) (*Cluster, error) {
+	return newCluster(Cluster{Machine: machine, Nodes: nodes, Fabric: fabric}, gpus)
+}
+
+// newCluster completes a cluster of the given machines.
+func newCluster(c Cluster, gpus int) (*Cluster, error) {
+	machine, nodes, fabric := c.Machine, c.Nodes, c.Fabric
 	switch {
 	case nodes < 1 || nodes > MaxNodes:
 		return nil, fmt.Errorf("%d nodes: want 1 to %d", nodes, MaxNodes)
@@ -41,9 +52,9 @@ func NewCluster(machine *System, nodes, gpus int, fabric Fabric) (*Cluster, erro
 	if gpus == 0 {
 		gpus = len(machine.GPUs)
 	}
-	c := &Cluster{Machine: machine, Nodes: nodes, Fabric: fabric, gpus: machine.GPUs[:gpus]}
+	c.gpus = machine.GPUs[:gpus]
 	if nodes == 1 {
-		return c, nil
+		return &c, nil
 	}
 	if err := fabric.Check(); err != nil {
 		return nil, err
@@ -58,7 +69,7 @@ func NewCluster(machine *System, nodes, gpus int, fabric Fabric) (*Cluster, erro
 	}
 	c.rails = rails
 	c.build(count)
-	return c, nil
+	return &c, nil
 }
 
 // Ranks returns the number of ranks.
@@ -73,13 +84,15 @@ func (c *Cluster) GPU(rank int) int { return c.gpus[rank%len(c.gpus)] }
 // ToSwitch returns the links by which a rank reaches its machine's NVSwitch. It
 // panics if the machine has none.
 func (c *Cluster) ToSwitch(rank int) []int {
-	return c.appendPath(nil, rank/len(c.gpus), c.Machine.Path(c.GPU(rank), c.Machine.NVS))
+	node := rank / len(c.gpus)
+	return c.appendPath(nil, node, c.At(node).Path(c.GPU(rank), c.Machine.NVS))
 }
 
 // FromSwitch returns the links by which the NVSwitch of a rank's machine reaches
 // the rank. It panics if the machine has none.
 func (c *Cluster) FromSwitch(rank int) []int {
-	return c.appendPath(nil, rank/len(c.gpus), c.Machine.Path(c.Machine.NVS, c.GPU(rank)))
+	node := rank / len(c.gpus)
+	return c.appendPath(nil, node, c.At(node).Path(c.Machine.NVS, c.GPU(rank)))
 }
 
 // Route returns the links from one rank to another, in order. Between nodes it
@@ -90,10 +103,9 @@ func (c *Cluster) Route(from, to, out, in int) []int { return c.RouteFlow(from, 
 // RouteFlow is [Cluster.Route] for one of several flows with the same ends: what
 // ECMP tells apart by their ports or queue pairs.
 func (c *Cluster) RouteFlow(from, to, out, in, flow int) []int {
-	m := c.Machine
 	a, b := from/len(c.gpus), to/len(c.gpus)
 	if a == b {
-		return c.appendPath(nil, a, m.Path(c.GPU(from), c.GPU(to)))
+		return c.appendPath(nil, a, c.At(a).Path(c.GPU(from), c.GPU(to)))
 	}
 	source, target := port{a, out}, port{b, in}
 	return c.across(from, to, source, target, c.picked(c.hash(source, target, flow)))
@@ -117,12 +129,16 @@ func (c *Cluster) appendPath(route []int, node int, p Path) []int {
 // by machine, in the order of [System.Links]; then, tier by tier from the leaves
 // up, the cables of the fabric, for each the way up and the way down.
 func (c *Cluster) Link(id int) (LinkType, units.Rate) {
-	if m := c.Machine; id < c.cables() {
-		l := m.Links[id%len(m.Links)]
+	if each := len(c.Machine.Links); id < c.cables() {
+		l := c.At(id / each).Links[id%each]
 		return l.Type, l.Rate
 	}
 	t := c.tierOf(id)
-	return LinkNET, t.rate((id - t.First) / 2)
+	trunk := (id - t.First) / 2
+	if nets := len(c.Machine.NETs); t.level == 0 {
+		return LinkNET, min(t.rate(trunk), c.At(trunk/nets).netRate(trunk%nets))
+	}
+	return LinkNET, t.rate(trunk)
 }
 
 // Latency returns what the fabric states for a link: 0 inside a machine and

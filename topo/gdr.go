@@ -2,7 +2,8 @@ package topo
 
 // toNIC appends the links from a rank to a NET of its machine.
 func (c *Cluster) toNIC(route []int, rank, net int) []int {
-	m, node, gpu := c.Machine, rank/len(c.gpus), c.GPU(rank)
+	node, gpu := rank/len(c.gpus), c.GPU(rank)
+	m := c.At(node)
 	if cpu := m.hostOf(gpu); c.ThroughHost && cpu >= 0 {
 		route = c.appendPath(route, node, m.Path(gpu, cpu))
 		return c.appendPath(route, node, m.Path(cpu, m.NETs[net]))
@@ -12,7 +13,8 @@ func (c *Cluster) toNIC(route []int, rank, net int) []int {
 
 // fromNIC appends the links from a NET of its machine to a rank.
 func (c *Cluster) fromNIC(route []int, rank, net int) []int {
-	m, node, gpu := c.Machine, rank/len(c.gpus), c.GPU(rank)
+	node, gpu := rank/len(c.gpus), c.GPU(rank)
+	m := c.At(node)
 	if cpu := m.hostOf(gpu); c.ThroughHost && cpu >= 0 {
 		route = c.appendPath(route, node, m.Path(m.NETs[net], cpu))
 		return c.appendPath(route, node, m.Path(cpu, gpu))

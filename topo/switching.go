@@ -29,8 +29,7 @@ func (c *Cluster) Stored(link int, size units.Bytes) units.Time {
 	if t.level == 0 && (link-t.First)%2 != 0 { // down to a port
 		return 0
 	}
-	trunk := (link - t.First) / 2
-	cable := t.rate(trunk)
+	_, cable := c.Link(link)
 	if t.pooled {
 		cable /= units.Rate(c.tiers[t.level-1].Planes * t.Parents * t.Parallel)
 	}

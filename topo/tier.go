@@ -18,7 +18,7 @@ type Tier struct {
 	// Down and Up are how many ports of a switch are in use either way where all
 	// machines are there that it has room for.
 	Down, Up int
-	// CableRate is that of one cable, the fastest where rails differ.
+	// CableRate is that of one cable, the fastest where rails or machines differ.
 	CableRate units.Rate
 	// Capacity is what all cables carry, one way.
 	Capacity units.Rate
@@ -78,14 +78,18 @@ func (c *Cluster) build(rails int) {
 func (c *Cluster) buildPorts(t *Tier, l Level) []units.Rate {
 	m := c.Machine
 	down, ports := make([]units.Rate, t.Rails), make([]int, t.Rails)
-	for k, net := range m.NETs {
-		rate := m.Links[m.Nodes[net].Out[0]].Rate
-		if l.Rate > 0 {
-			rate = min(rate, l.Rate)
+	for k := range m.NETs {
+		rate := units.Rate(0)
+		for _, m := range c.Machines() {
+			own := m.netRate(k)
+			if l.Rate > 0 {
+				own = min(own, l.Rate)
+			}
+			rate = max(rate, own)
+			t.Capacity += units.Rate(own * units.Rate(c.count(m)))
 		}
 		t.rates = append(t.rates, rate)
 		t.CableRate = max(t.CableRate, rate)
-		t.Capacity += units.Rate(rate * units.Rate(c.Nodes))
 		rail := c.rails[k] % t.Rails
 		down[rail] += units.Rate(rate * units.Rate(t.Nodes))
 		ports[rail] += t.Nodes
@@ -271,7 +275,7 @@ func (c *Cluster) LinkName(id int) string {
 
 // nodeName names a part of a machine.
 func (c *Cluster) nodeName(node, part int) string {
-	n := c.Machine.Nodes[part]
+	n := c.At(node).Nodes[part]
 	return fmt.Sprintf("node %d %v %s", node, n.Type, n.Name)
 }
 

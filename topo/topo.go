@@ -3,9 +3,9 @@
 //
 // A [System] is one machine. It is read from an NCCL topology XML, the file
 // that NCCL_TOPO_DUMP_FILE writes, or taken from the machines that are built
-// in ([Open]). A [Cluster] is a number of equal machines joined by rails of
-// leaf switches and a spine; it stores nothing per node, so that its size is
-// free.
+// in ([Open]). A [Cluster] is a number of machines, equal or of one build, joined
+// by rails of leaf switches and a spine; it stores next to nothing per node, so
+// that its size is free.
 //
 // Types, rates and path rules follow NCCL 2.28.3 (src/graph/topo.h, topo.cc,
 // paths.cc, xml.cc), so that a machine looks here as NCCL sees it. Package

@@ -36,7 +36,7 @@ func (f *clusterFlags) register(c *cobra.Command) {
 // clusterView is a cluster and what there is to know of where it comes from.
 type clusterView struct {
 	*topo.Cluster
-	xml     []byte   // the machine's
+	xml     []byte   // the machine's, of a mixture the last
 	assumed []string // to make a machine of a matrix
 }
 
@@ -68,7 +68,17 @@ func (f machineFlags) join(c *cobra.Command, fabricName string, nodes []int, gpu
 	if !given("machine") && spec.Machine != "" {
 		f.machine = spec.Machine
 	}
+	mixture, sum, err := f.mixture()
 	switch {
+	case err != nil:
+		return nil, err
+	case mixture != nil && len(nodes) > 0 && (len(nodes) > 1 || nodes[0] != sum):
+		return nil, usage(fmt.Errorf("--nodes: --machine %s is %d: leave --nodes out", f.machine, sum))
+	case len(mixture) == 1:
+		f.machine, nodes = mixture[0].name, []int{sum}
+	case mixture != nil:
+		v, err := f.joinMixed(c, spec, mixture, gpus, change)
+		return []*clusterView{v}, err
 	case len(nodes) == 0 && given("fabric") && spec.Nodes == 0:
 		return nil, usage(fmt.Errorf("--fabric %s does not say how many machines it joins: want --nodes, too", fabricName))
 	case len(nodes) == 0:

@@ -267,6 +267,9 @@ func (v *clusterView) write(w io.Writer) error {
 	if d.Machine.About != "" {
 		fmt.Fprintf(w, "%s\nsource: %s\n", d.Machine.About, d.Machine.Source)
 	}
+	if v.Mixed() {
+		fmt.Fprintln(w, "machines that differ: below is what all have at the least")
+	}
 	for _, a := range d.Assumed {
 		fmt.Fprintf(w, "assumed: %s\n", a)
 	}
@@ -303,7 +306,7 @@ func (v *clusterView) write(w io.Writer) error {
 			fmt.Fprintln(w)
 		}
 		if i == len(tables)-1 && d.Cluster != nil {
-			fmt.Fprintf(w, "%d x %s on %s: %d ranks, %s routing\n", v.Nodes, d.Machine.Name, d.Cluster.Fabric, d.Cluster.Ranks, d.Cluster.Routing)
+			fmt.Fprintf(w, "%s on %s: %d ranks, %s routing\n", v.Title(), d.Cluster.Fabric, d.Cluster.Ranks, d.Cluster.Routing)
 		}
 		if err := t.write(w, false); err != nil {
 			return err

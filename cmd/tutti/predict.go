@@ -83,6 +83,7 @@ func (f *predictFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	noteMixed(stderr, cluster)
 	p, err := openProfile(f.profile, cluster.Machine)
 	if err != nil {
 		return err

@@ -88,7 +88,7 @@ func (f *runFlags) trials(c *cobra.Command, backends []string) (machine string, 
 		}
 	}
 	if len(trials) == 0 {
-		return "", nil, nil, usage(fmt.Errorf("nothing to run on %d x %s: %s", cluster.Nodes, cluster.Machine.Name, strings.Join(notes, "; ")))
+		return "", nil, nil, usage(fmt.Errorf("nothing to run on %s: %s", cluster.Title(), strings.Join(notes, "; ")))
 	}
 	if slices.Contains(f.algorithms, "all") {
 		notes = nil // all that can run were asked for

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -73,6 +74,9 @@ func (f *searchFlags) run(c *cobra.Command) error {
 	cluster, err := f.cluster()
 	if err != nil {
 		return err
+	}
+	if cluster.Mixed() && len(f.env) > 0 {
+		return usage(errors.New("--env: want one machine: it does not set a mixture's"))
 	}
 	options := search.Options{NoNVLS: !f.nvls, CollNet: f.collnet}
 	if cluster.Machine, err = applyEnv(cluster.Machine, &options, f.env); err != nil {

@@ -42,7 +42,7 @@ func newSim() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sim",
 		Short: "Simulate a collective on clusters and print time and bandwidth by size",
-		Long: `Simulate a collective, chunk by chunk, on one or more clusters of equal machines.
+		Long: `Simulate a collective, chunk by chunk, on one or more clusters of machines.
 Prints a table with nccl-tests' columns and draws bus bandwidth against size or,
 for one size, time against ranks.
 
@@ -59,6 +59,7 @@ together.`,
   tutti sim --nodes 16,64 --fabric rail-optimised,fat-tree-2to1 --coll alltoall
   tutti sim --nodes 1,2,4,8,16,32 --algo auto --sizes 1G --plot scaling.svg
   tutti sim --nodes 4 --algo ring --sizes 256M --with coll=alltoall,bytes=64M,start=100us
+  tutti sim --machine dgx-h100:6,slow.xml:2 --algo ring,tree --sizes 1G
   tutti sim --nodes 8,16,32 --shard 3/8 --csv > part3.csv`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },

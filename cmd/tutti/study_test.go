@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"tutti/topo"
 )
 
 // What the parts of a study give, in any order and form, is what the whole gives;
@@ -94,6 +96,22 @@ func TestWhatif(t *testing.T) {
 		assert.Equal(t, "tutti: "+want+"\n", notes)
 		assert.Equal(t, 2, code)
 		assert.Empty(t, out)
+	}
+}
+
+// One machine with slower NICs holds up a ring as much as if all had such.
+func TestWhatifMixed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	text, err := topo.XML("dgx-h100")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile("slow.xml", []byte(strings.ReplaceAll(string(text), `speed="400000"`, `speed="200000"`)), 0o600))
+	out, notes, code := tutti("whatif", "--nodes", "4", "--algo", "ring", "--proto", "simple", "--sizes", "1G", "--csv",
+		"--against", "machine=dgx-h100:3,slow.xml:1", "--against", "machine=slow.xml")
+	assert.Zero(t, code, notes)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	require.Len(t, lines, 4)
+	for i, want := range []string{"machine dgx-h100,1.0000,sim,dgx-h100,", `"machine dgx-h100:3,slow.xml:1",1.9869,sim,"dgx-h100:3,slow.xml:1",`, "machine slow.xml,1.9869,sim,slow.xml,"} {
+		assert.True(t, strings.HasPrefix(lines[i+1], want), lines[i+1])
 	}
 }
 

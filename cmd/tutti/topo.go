@@ -155,6 +155,9 @@ func (f *topoShow) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if f.xml != "" && v.Mixed() {
+		return usage(errors.New("--xml: want one machine: a mixture has no topology of its own"))
+	}
 	if f.xml != "" {
 		if err := writeFile(f.xml, func(w io.Writer) error { _, err := w.Write(v.xml); return err }); err != nil {
 			return err

@@ -119,6 +119,7 @@ func (f *tuneFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	noteMixed(c.ErrOrStderr(), cluster)
 	graphs := search.Find(cluster, search.Options{NoNVLS: !f.nvls, CollNet: f.settings.CollNet, SHARP: f.settings.CollNet && f.as == models[0]})
 	var text bytes.Buffer
 	if f.as == "nccl" {

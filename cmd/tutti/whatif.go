@@ -57,7 +57,8 @@ A list of fabrics is short for one --against fabric=… each.`,
   tutti whatif --nodes 32 --against oversubscription=2:1 --against oversubscription=4:1
   tutti whatif --nodes 8 --net-rate 400 --against net-rate=200 --against net-rate=800
   tutti whatif --nodes 4 --against without=mlx5_3 --against "fault=link=node 3 NET mlx5_3,rate=0.5"
-  tutti whatif --nodes 8 --coll alltoall --against machine=dgx-h200,fabric=fat-tree,routing=adaptive`,
+  tutti whatif --nodes 8 --coll alltoall --against machine=dgx-h200,fabric=fat-tree,routing=adaptive
+  tutti whatif --nodes 8 --against machine=dgx-h100:7,slow.xml:1`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
@@ -234,7 +235,7 @@ func (f *whatifFlags) setting(c *cobra.Command, set []assignment, varied []strin
 	if len(study.fabrics) != 1 {
 		return s, usage(errors.New("want one fabric in a setting, and an --against for each further one"))
 	}
-	if spec, err := fabric.Open(study.fabrics[0]); err == nil && spec.Nodes == 0 && !own.Flags().Changed("nodes") {
+	if spec, err := fabric.Open(study.fabrics[0]); err == nil && spec.Nodes == 0 && !own.Flags().Changed("nodes") && !machineCountForm.MatchString(study.machine) {
 		study.nodes, own.Flags().Lookup("nodes").Changed = []int{whatifNodes}, true
 	}
 	s.study, err = study.study(own, nil, func(model.Collective) []model.Algorithm { return nil })

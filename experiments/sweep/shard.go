@@ -57,8 +57,11 @@ func digest(jobs []Job) string {
 	var last Job
 	for _, j := range jobs {
 		if j.cluster != last.cluster {
-			m := j.cluster.Machine
-			fmt.Fprintf(h, "%s %+v %+v %+v %v\n", m.Name, m.Nodes, m.Links, j.cluster.Fabric, j.cluster.ThroughHost)
+			fmt.Fprint(h, j.cluster.Machine.Name)
+			for _, m := range j.cluster.Machines() {
+				fmt.Fprintf(h, " %+v %+v", m.Nodes, m.Links)
+			}
+			fmt.Fprintf(h, " %+v %v\n", j.cluster.Fabric, j.cluster.ThroughHost)
 		}
 		if j.profile != last.profile {
 			fmt.Fprintf(h, "%+v\n", *j.profile)

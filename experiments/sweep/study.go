@@ -126,7 +126,7 @@ func (s Study) on(at int, c *topo.Cluster) (jobs []Job, notes []string) {
 						beside, err = maker.beside(s.Beside)
 					}
 					if err != nil {
-						if note := fmt.Sprintf("%d x %s: %v", c.Nodes, c.Machine.Name, err); !slices.Contains(notes, note) {
+						if note := fmt.Sprintf("%s: %v", c.Title(), err); !slices.Contains(notes, note) {
 							notes = append(notes, note)
 						}
 						continue

@@ -63,8 +63,10 @@ type Predictor struct {
 	collNet               collNetWays
 }
 
-// NewPredictor measures the ways that the graphs of a cluster take.
+// NewPredictor measures the ways that the graphs of a cluster take. Of a mixed
+// cluster, all machines count as what they have at the least.
 func NewPredictor(c *topo.Cluster, g search.Graphs, p *profile.Profile) *Predictor {
+	c = c.AllOf(c.Machine)
 	d := &Predictor{ranks: c.Ranks(), nodes: c.Nodes, perNode: c.RanksPerNode(), profile: p, algorithms: model.Algorithms(), kernels: c.Machine.NVS >= 0}
 	if d.ranks == 1 {
 		return d

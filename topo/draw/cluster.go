@@ -33,7 +33,11 @@ func Cluster(w io.Writer, c *topo.Cluster) error {
 	bottom := top + len(p.tiers)*(tierDepth+tierGap) + nodeDepth
 	entries := p.legend()
 	height := bottom + margin + legend(nil, entries, 0, 0, width-2*margin) + margin/2
-	title := fmt.Sprintf("%d x %s on %s", c.Nodes, shortName(c.Machine.Name), shortName(c.Fabric.Name))
+	machines := shortName(c.Machine.Name)
+	if !c.Mixed() {
+		machines = fmt.Sprintf("%d x %s", c.Nodes, machines)
+	}
+	title := machines + " on " + shortName(c.Fabric.Name)
 	pic := newCanvas(width, height, title)
 	pic.writeLeft(margin, margin+14, 22, title, bold)
 	pic.writeLeft(margin, margin+36, 13, p.summary(), "fill:#555555")
@@ -259,7 +263,11 @@ func (p *plan) drawBoxes(c *canvas) {
 				p.drawDots(c, place)
 				continue
 			}
-			c.frame(place, gpuFill, green, fmt.Sprintf("node %d", u.first+n), count(p.cluster.RanksPerNode(), "GPU"))
+			what := count(p.cluster.RanksPerNode(), "GPU")
+			if p.cluster.Mixed() {
+				what = shortName(p.cluster.At(u.first + n).Name)
+			}
+			c.frame(place, gpuFill, green, fmt.Sprintf("node %d", u.first+n), what)
 			for i, net := range p.nets {
 				if net >= 0 {
 					x, y := p.port(place, i)

@@ -79,8 +79,14 @@ func summary(s *topo.System) string {
 	return strings.Join(append(parts, count(len(s.NETs), "network port")), ", ")
 }
 
-// shortName leaves the folder out of a machine's or fabric's name.
-func shortName(name string) string { return path.Base(strings.ReplaceAll(name, `\`, "/")) }
+// shortName leaves the folders out of the name of a machine, mixture or fabric.
+func shortName(name string) string {
+	names := strings.Split(strings.ReplaceAll(name, `\`, "/"), ",")
+	for i := range names {
+		names[i] = path.Base(names[i])
+	}
+	return strings.Join(names, ",")
+}
 
 func count(n int, what string) string {
 	if n != 1 {

@@ -63,13 +63,33 @@ func (s *Spec) Cluster(machine []byte, name string, nodes, gpus int) (*topo.Clus
 	if err != nil {
 		return nil, err
 	}
+	return s.join([]topo.Part{{Machine: system, Nodes: nodes}}, gpus)
+}
+
+// Mixed joins machines of one build that differ in speed. It fails where
+// [topo.NewMixedCluster] does, and for NVLink domains of several machines.
+func (s *Spec) Mixed(parts []topo.Part, gpus int) (*topo.Cluster, error) {
+	if s.Domain > 1 {
+		return nil, s.fail("nvlink-domain", "joins equal machines: want one machine, or a fabric without NVLink domains")
+	}
+	return s.join(parts, gpus)
+}
+
+func (s *Spec) join(parts []topo.Part, gpus int) (*topo.Cluster, error) {
 	f := s.Fabric
-	if s.rails != nil && nodes > 1 {
-		if f.Rails, err = s.place(system); err != nil {
-			return nil, err
+	if s.rails != nil && (len(parts) > 1 || parts[0].Nodes > 1) {
+		for i, p := range parts {
+			rails, err := s.place(p.Machine)
+			if err != nil {
+				return nil, err
+			}
+			if i > 0 && !slices.Equal(rails, f.Rails) {
+				return nil, s.fail("rails", fmt.Sprintf("the NETs of %s are on %v, and those of %s on %v: want the same names in the same order", parts[0].Machine.Name, f.Rails, p.Machine.Name, rails))
+			}
+			f.Rails = rails
 		}
 	}
-	c, err := topo.NewCluster(system, nodes, gpus, f)
+	c, err := topo.NewMixedCluster(parts, gpus, f)
 	if fault := (*topo.FabricError)(nil); errors.As(err, &fault) {
 		return nil, s.fail(fault.Part, fault.Reason)
 	}

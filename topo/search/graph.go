@@ -88,11 +88,10 @@ const (
 // each of which owns an equal share of the data.
 func All(c *topo.Cluster) Graphs { return Find(c, Options{}) }
 
-// Find finds the graphs of a cluster in NCCL's order, since the count of ring
+// find finds the graphs of equal machines in NCCL's order, since the count of ring
 // channels bounds that of the trees (NCCL 2.28.3, src/init.cc,
-// initTransportsRank). Machines are equal, so that what one of them finds is what
-// all agree on.
-func Find(c *topo.Cluster, o Options) Graphs {
+// initTransportsRank): what one of them finds is what all agree on.
+func find(c *topo.Cluster, o Options) Graphs {
 	s := newSpace(c)
 	s.crossing = o.CrossNic
 	for i, net := range s.nets {
@@ -102,17 +101,17 @@ func Find(c *topo.Cluster, o Options) Graphs {
 	if o.Given != nil {
 		g = *o.Given
 	}
-	find := func(g *Graph, r request) {
+	fill := func(g *Graph, r request) {
 		if len(g.Channels) == 0 || g.CrossNic == 1 && o.CrossNic == CrossNicNever {
 			*g = s.find(r)
 		}
 	}
-	find(&g.Ring, request{pattern: RingPattern, min: 1, max: MaxChannels / 2})
+	fill(&g.Ring, request{pattern: RingPattern, min: 1, max: MaxChannels / 2})
 	rings := len(g.Ring.Channels)
-	find(&g.Tree, request{pattern: BalancedTree, min: rings, max: rings})
+	fill(&g.Tree, request{pattern: BalancedTree, min: rings, max: rings})
 	if o.CollNet && c.Nodes >= collNetNodes {
-		find(&g.CollNetChain, request{pattern: TreePattern, min: rings, max: rings, collNet: true})
-		find(&g.CollNetDirect, request{pattern: CollNetDirect, min: 1, max: MaxChannels, collNet: true})
+		fill(&g.CollNetChain, request{pattern: TreePattern, min: rings, max: rings, collNet: true})
+		fill(&g.CollNetDirect, request{pattern: CollNetDirect, min: 1, max: MaxChannels, collNet: true})
 	} else {
 		g.CollNetChain, g.CollNetDirect = Graph{}, Graph{}
 	}
@@ -123,7 +122,7 @@ func Find(c *topo.Cluster, o Options) Graphs {
 		g.NVLS = Graph{}
 		return g
 	}
-	find(&g.NVLS, request{pattern: NVLSPattern, min: 1, max: MaxChannels})
+	fill(&g.NVLS, request{pattern: NVLSPattern, min: 1, max: MaxChannels})
 	if len(g.NVLS.Channels) == 0 {
 		g.NVLSError = fmt.Errorf("NVLS finds no way through the NVSwitch of %s", c.Machine.Name)
 	}

@@ -226,3 +226,33 @@ func BenchmarkConnect(b *testing.B) {
 	}
 	b.ReportMetric(float64(c.Ranks()), "GPUs")
 }
+
+// In a mixed cluster all machines take what the weakest allows.
+func TestMixedTakesTheWeakest(t *testing.T) {
+	text, err := topo.XML("dgx-h100")
+	require.NoError(t, err)
+	variant := func(old, new string) *topo.System {
+		m, err := topo.ReadXML(strings.NewReader(strings.ReplaceAll(string(text), old, new)), new)
+		require.NoError(t, err)
+		return m
+	}
+	fast, slow, one := variant("", ""), variant(`speed="400000"`, `speed="200000"`), variant(`"mlx5_3" dev="3" speed="400000"`, `"mlx5_3" dev="3" speed="200000"`)
+	find := func(machines ...*topo.System) search.Graphs {
+		var parts []topo.Part
+		for _, m := range machines {
+			parts = append(parts, topo.Part{Machine: m, Nodes: 4 / len(machines)})
+		}
+		c, err := topo.NewMixedCluster(parts, 0, topo.RailOptimised)
+		require.NoError(t, err)
+		return search.All(c)
+	}
+	assert.Equal(t, find(slow), find(fast, slow))
+	assert.Equal(t, find(slow), find(slow, fast))
+	// Neither is weaker in all: the one has fewer channels, the other slower ones.
+	a, b, both := find(fast).Ring, find(one).Ring, find(fast, one).Ring
+	assert.Less(t, len(a.Channels), len(b.Channels))
+	assert.Less(t, b.BwInter, a.BwInter)
+	assert.Equal(t, a.Channels, both.Channels)
+	assert.Equal(t, b.BwInter, both.BwInter)
+	assert.Equal(t, b.TypeInter, both.TypeInter)
+}

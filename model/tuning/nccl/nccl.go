@@ -183,11 +183,13 @@ func Describe(c *topo.Cluster, g search.Graphs) Communicator {
 		Ring: describe(g.Ring), Tree: describe(g.Tree), NVLS: describe(g.NVLS),
 		CollNet: describe(g.CollNetDirect), CollNetChain: describe(g.CollNetChain),
 	}
-	for _, gpu := range m.GPUs {
-		d.MaxSM = max(d.MaxSM, m.Nodes[gpu].SM)
-	}
-	for _, cpu := range m.CPUs {
-		d.Mixed = d.Mixed || m.Nodes[cpu].Vendor != m.Nodes[m.CPUs[0]].Vendor
+	for _, each := range c.Machines() {
+		for _, gpu := range m.GPUs {
+			d.MaxSM = max(d.MaxSM, each.Nodes[gpu].SM)
+		}
+		for _, cpu := range m.CPUs {
+			d.Mixed = d.Mixed || each.Nodes[cpu].Vendor != m.Nodes[m.CPUs[0]].Vendor
+		}
 	}
 	return d
 }

@@ -73,20 +73,29 @@ func (f *changeFlags) changeFabric(to *topo.Fabric) error {
 		to.Name += fmt.Sprintf(" %g:1", value)
 	}
 	if f.routing != "" {
-		i := slices.IndexFunc([]topo.Routing{topo.Adaptive, topo.ECMP}, func(r topo.Routing) bool { return r.String() == f.routing })
-		if i < 0 {
-			return fmt.Errorf("--routing %s: want adaptive or ecmp", f.routing)
+		if err := setWord(&to.Routing, "routing", f.routing, topo.Adaptive, topo.ECMP); err != nil {
+			return err
 		}
-		to.Routing = topo.Routing(i)
 		to.Name += " " + f.routing
 	}
 	if f.sharing != "" {
-		i := slices.IndexFunc([]topo.Sharing{topo.Fair, topo.FIFO}, func(s topo.Sharing) bool { return s.String() == f.sharing })
-		if i < 0 {
-			return fmt.Errorf("--sharing %s: want fair or fifo", f.sharing)
+		if err := setWord(&to.Sharing, "sharing", f.sharing, topo.Fair, topo.FIFO); err != nil {
+			return err
 		}
-		to.Sharing = topo.Sharing(i)
 		to.Name += " " + f.sharing
+	}
+	return nil
+}
+
+// setWord sets one of two values by a flag's word for it.
+func setWord[T fmt.Stringer](to *T, flag, word string, a, b T) error {
+	switch word {
+	case a.String():
+		*to = a
+	case b.String():
+		*to = b
+	default:
+		return fmt.Errorf("--%s %s: want %v or %v", flag, word, a, b)
 	}
 	return nil
 }

@@ -23,8 +23,7 @@ func untilInterrupted(c *cobra.Command) (ctx context.Context, stop context.Cance
 // unless does long work, and fails with errInterrupted as soon as the context
 // ends.
 func unless(ctx context.Context, work func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- work() }()
+	done := begun(work)
 	select {
 	case err := <-done:
 		return err
@@ -36,8 +35,7 @@ func unless(ctx context.Context, work func() error) error {
 // within does work that ends soon after the context does. What does not, as calls of
 // other libraries may not, is left behind after the grace, with an error.
 func within(ctx context.Context, grace time.Duration, work func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- work() }()
+	done := begun(work)
 	select {
 	case err := <-done:
 		return err
@@ -62,4 +60,11 @@ func (w interruptible) Write(text []byte) (int, error) {
 		return 0, errInterrupted
 	}
 	return w.to.Write(text)
+}
+
+// begun begins work, and returns where its error will come.
+func begun(work func() error) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- work() }()
+	return done
 }

@@ -24,7 +24,7 @@ var order = []string{
 	"tutti/model/schedule/draw", "tutti/model/schedule/file", "tutti/model/schedule/scheduletest",
 	"tutti/sim/event", "tutti/sim", "tutti/sim/timeline", "tutti/backend/number", "tutti/backend", "tutti/backend/host", "tutti/kernels", "tutti/kernels/emulator",
 	"tutti/backend/dynlib", "tutti/backend/cuda/driver", "tutti/backend/cuda", "tutti/backend/nccl", "tutti/backend/live", "tutti/backend/bench",
-	"tutti/experiments", "tutti/experiments/rows", "tutti/experiments/traffic", "tutti/experiments/sweep", "tutti/experiments/calibrate", "tutti/experiments/compare", "tutti/experiments/winners", "tutti/experiments/nccllog", "tutti/experiments/figure", "tutti/experiments/firstlight", "tutti/experiments/hotkernels", "tutti/experiments/collectives",
+	"tutti/experiments", "tutti/experiments/readmetest", "tutti/experiments/rows", "tutti/experiments/traffic", "tutti/experiments/sweep", "tutti/experiments/calibrate", "tutti/experiments/compare", "tutti/experiments/winners", "tutti/experiments/nccllog", "tutti/experiments/figure", "tutti/experiments/firstlight", "tutti/experiments/hotkernels", "tutti/experiments/collectives",
 	"tutti/notebooks", "tutti/cmd/tutti",
 }
 

@@ -3,9 +3,8 @@ package collectives_test
 import (
 	"flag"
 	"fmt"
-	"os"
+	"io"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,6 +12,7 @@ import (
 
 	"tutti/experiments/collectives"
 	"tutti/experiments/figure"
+	"tutti/experiments/readmetest"
 	"tutti/model/units"
 )
 
@@ -20,25 +20,17 @@ var update = flag.Bool("update", false, "write the README's tables and figures a
 
 // The README's tables are what the files say.
 func TestREADME(t *testing.T) {
-	text, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	before, _, found := strings.Cut(string(text), "<!-- tables -->\n")
-	require.True(t, found)
-	var out strings.Builder
-	fmt.Fprint(&out, before, "<!-- tables -->\n")
-	for _, gpus := range []int{4, 2} {
-		for _, c := range collectives.All() {
-			results, err := collectives.Read(gpus, c)
-			require.NoError(t, err)
-			require.NotEmpty(t, results)
-			fmt.Fprintf(&out, "\n## %v on %d GPUs\n\n", c, gpus)
-			require.NoError(t, collectives.Table(&out, results))
+	readmetest.Check(t, *update, func(out io.Writer) {
+		for _, gpus := range []int{4, 2} {
+			for _, c := range collectives.All() {
+				results, err := collectives.Read(gpus, c)
+				require.NoError(t, err)
+				require.NotEmpty(t, results)
+				fmt.Fprintf(out, "\n## %v on %d GPUs\n\n", c, gpus)
+				require.NoError(t, collectives.Table(out, results))
+			}
 		}
-	}
-	if *update {
-		require.NoError(t, os.WriteFile("README.md", []byte(out.String()), 0o644))
-	}
-	assert.Equal(t, out.String(), string(text), "go test ./experiments/collectives -update")
+	})
 }
 
 // The figure is drawn from the files, and nothing measured beats the limit.

@@ -3,10 +3,9 @@ package hotkernels_test
 import (
 	"flag"
 	"fmt"
-	"os"
+	"io"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -14,6 +13,7 @@ import (
 
 	"tutti/experiments/figure"
 	"tutti/experiments/hotkernels"
+	"tutti/experiments/readmetest"
 	"tutti/experiments/rows"
 	"tutti/model"
 )
@@ -22,32 +22,24 @@ var update = flag.Bool("update", false, "write the README's tables and figure an
 
 // The README's tables are what the files say.
 func TestREADME(t *testing.T) {
-	text, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	before, _, found := strings.Cut(string(text), "<!-- tables -->\n")
-	require.True(t, found)
-	var out strings.Builder
-	fmt.Fprint(&out, before, "<!-- tables -->\n")
-	for _, gpus := range []int{4, 2} {
-		for _, d := range []model.Datatype{model.Float32, model.BFloat16} {
-			results, err := hotkernels.Read(gpus, d)
-			require.NoError(t, err)
-			require.Len(t, results, 30)
-			fmt.Fprintf(&out, "\n## %d GPUs, %v\n\n", gpus, d)
-			require.NoError(t, hotkernels.Table(&out, results))
+	readmetest.Check(t, *update, func(out io.Writer) {
+		for _, gpus := range []int{4, 2} {
+			for _, d := range []model.Datatype{model.Float32, model.BFloat16} {
+				results, err := hotkernels.Read(gpus, d)
+				require.NoError(t, err)
+				require.Len(t, results, 30)
+				fmt.Fprintf(out, "\n## %d GPUs, %v\n\n", gpus, d)
+				require.NoError(t, hotkernels.Table(out, results))
+			}
 		}
-	}
-	for _, gpus := range []int{4, 2} {
-		ratios, err := hotkernels.Interpreted(gpus)
-		require.NoError(t, err)
-		require.Len(t, ratios, 30)
-		fmt.Fprintf(&out, "\n## Interpreter on %d GPUs, float: its time over NCCL's\n\n", gpus)
-		require.NoError(t, hotkernels.InterpreterTable(&out, ratios))
-	}
-	if *update {
-		require.NoError(t, os.WriteFile("README.md", []byte(out.String()), 0o644))
-	}
-	assert.Equal(t, out.String(), string(text), "go test ./experiments/hotkernels -update")
+		for _, gpus := range []int{4, 2} {
+			ratios, err := hotkernels.Interpreted(gpus)
+			require.NoError(t, err)
+			require.Len(t, ratios, 30)
+			fmt.Fprintf(out, "\n## Interpreter on %d GPUs, float: its time over NCCL's\n\n", gpus)
+			require.NoError(t, hotkernels.InterpreterTable(out, ratios))
+		}
+	})
 }
 
 // The figure is drawn from the files, and nothing measured beats the limit.

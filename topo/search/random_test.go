@@ -88,11 +88,17 @@ func randomCluster(t *rapid.T) *topo.Cluster {
 	vendor := rapid.SampledFrom([]string{topo.VendorIntel, topo.VendorAMD}).Draw(t, "vendor")
 	gpus, nets := 0, 0
 	text.WriteString(`<system version="1">`)
-	for numa := range some("sockets", 1, 2) {
+	sockets := some("sockets", 1, 2)
+	for numa := range sockets {
 		fmt.Fprintf(&text, `<cpu numaid="%d" arch="x86_64" vendor="%s" familyid="6" modelid="143">`, numa, vendor)
-		for range some("roots", 1, 2) {
+		roots := some("roots", 1, 2)
+		for root := range roots {
 			var inside strings.Builder
-			for range some("GPUs", 0, 2) {
+			least := 0
+			if gpus == 0 && numa == sockets-1 && root == roots-1 {
+				least = 1 // a machine has some
+			}
+			for range some("GPUs", least, 2) {
 				link := ""
 				if switched {
 					link = fmt.Sprintf(`<nvlink count="%d" tclass="0x068000"/>`, some("links", 1, 18))
@@ -114,9 +120,6 @@ func randomCluster(t *rapid.T) *topo.Cluster {
 		text.WriteString("</cpu>")
 	}
 	text.WriteString("</system>")
-	if gpus == 0 {
-		t.Skip("no GPU")
-	}
 	m, err := topo.ReadXML(strings.NewReader(text.String()), "random")
 	require.NoError(t, err)
 	nodes := 1

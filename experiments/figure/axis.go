@@ -3,7 +3,6 @@ package figure
 import (
 	"fmt"
 	"math"
-	"strconv"
 
 	"gonum.org/v1/plot"
 
@@ -78,47 +77,4 @@ func (a axis) scale(low, high float64) (bottom, top float64) {
 	default:
 		return 0, high * 1.06
 	}
-}
-
-// countTicks marks the powers of two.
-type countTicks struct{}
-
-// Ticks implements [plot.Ticker].
-func (countTicks) Ticks(lo, hi float64) []plot.Tick {
-	var ticks []plot.Tick
-	every := max(1, int(math.Log2(hi/lo)+4)/8)
-	for n, i := math.Exp2(math.Ceil(math.Log2(lo))), 0; n <= hi; n, i = 2*n, i+1 {
-		t := plot.Tick{Value: n}
-		if i%every == 0 {
-			t.Label = strconv.Itoa(int(n))
-		}
-		ticks = append(ticks, t)
-	}
-	return ticks
-}
-
-// decadeTicks marks 1, 2 and 5 of each power of ten, or the powers alone where
-// there are many.
-type decadeTicks struct{}
-
-// Ticks implements [plot.Ticker].
-func (decadeTicks) Ticks(lo, hi float64) []plot.Tick {
-	var ticks []plot.Tick
-	for e := math.Floor(math.Log10(lo)); math.Pow(10, e) <= hi; e++ {
-		for _, times := range []float64{1, 2, 5} {
-			v := times * math.Pow(10, e)
-			if v < lo || v > hi {
-				continue
-			}
-			t := plot.Tick{Value: v}
-			if times == 1 || hi/lo < 1000 {
-				t.Label = strconv.FormatFloat(v, 'g', -1, 64)
-				if v >= 1e4 {
-					t.Label = strconv.FormatFloat(v, 'f', 0, 64)
-				}
-			}
-			ticks = append(ticks, t)
-		}
-	}
-	return ticks
 }

@@ -41,12 +41,8 @@ func comparison(c *compare.Comparison, format string) (io.WriterTo, error) {
 	columns := min(comparedColumns, len(series))
 	lines := (len(series) + columns - 1) / columns
 	height := comparedHeight + errorHeight
-	canvas := newCanvas(format, vg.Length(columns)*comparedWidth, vg.Length(lines)*height+titleHeight)
-	area := draw.New(canvas)
-	area.FillPolygon(color.White, []vg.Point{area.Min, {X: area.Max.X, Y: area.Min.Y}, area.Max, {X: area.Min.X, Y: area.Max.Y}})
-	first := series[0].Like
-	area.FillText(style(13), vg.Point{X: gap, Y: area.Max.Y - titleHeight + gap},
-		fmt.Sprintf("%v on %s, measured and predicted", first.Collective, first.Machine))
+	title := fmt.Sprintf("%v on %s, measured and predicted", series[0].Like.Collective, series[0].Like.Machine)
+	canvas, area := sheet(format, title, vg.Length(columns)*comparedWidth, vg.Length(lines)*height+titleHeight)
 	span := newSpan(c)
 	for i, s := range series {
 		left := area.Min.X + vg.Length(i%columns)*comparedWidth
@@ -120,10 +116,7 @@ func (s span) blank() *plot.Plot {
 	}
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, byteTicks{}
 	p.X.Min, p.X.Max = s.least, s.most
-	grid := plotter.NewGrid()
-	grid.Horizontal = draw.LineStyle{Color: color.Gray{225}, Width: 0.5}
-	grid.Vertical = grid.Horizontal
-	p.Add(grid)
+	p.Add(gridLines())
 	return p
 }
 
@@ -203,16 +196,4 @@ func (s span) errors(c *compare.Comparison, series compare.Series) (*plot.Plot, 
 		p.Add(line, dots)
 	}
 	return p, nil
-}
-
-// powerTicks marks powers of ten.
-type powerTicks struct{}
-
-// Ticks implements [plot.Ticker].
-func (powerTicks) Ticks(lo, hi float64) []plot.Tick {
-	var ticks []plot.Tick
-	for e := int(math.Ceil(math.Log10(lo) - 1e-9)); math.Pow10(e) <= hi; e++ {
-		ticks = append(ticks, plot.Tick{Value: math.Pow10(e), Label: fmt.Sprintf("%g", math.Pow10(e))})
-	}
-	return ticks
 }

@@ -47,10 +47,7 @@ func WriteHeatMap(path, title, subtitle string, m traffic.Map) error {
 	for _, b := range m.Bands {
 		height += bandHeight(b, flat) + bandGap
 	}
-	canvas := newCanvas(format(path), mapWidth, height)
-	c := draw.New(canvas)
-	box(c, color.White, 0, 0, mapWidth, height)
-	c.FillText(fit(style(13), title, mapWidth-2*gap), vg.Point{X: gap, Y: height - .75*vg.Centimeter}, title)
+	canvas, c := sheet(format(path), title, mapWidth, height)
 	c.FillText(fit(style(9), subtitle, mapWidth-2*gap), vg.Point{X: gap, Y: height - 1.3*vg.Centimeter}, subtitle)
 	top := height - mapHead
 	busiest := slices.MaxFunc(m.Bands, func(a, b traffic.Band) int { return cmp.Compare(a.Busiest.Busy, b.Busiest.Busy) })
@@ -189,10 +186,6 @@ func shade(share float64) color.NRGBA {
 	}
 	a, b := ramp[i], ramp[i+1]
 	return color.NRGBA{between(a.R, b.R), between(a.G, b.G), between(a.B, b.B), 255}
-}
-
-func box(c draw.Canvas, fill color.Color, left, bottom, right, top vg.Length) {
-	c.FillPolygon(fill, []vg.Point{{X: left, Y: bottom}, {X: right, Y: bottom}, {X: right, Y: top}, {X: left, Y: top}})
 }
 
 func outline(c draw.Canvas, left, bottom, right, top vg.Length) {

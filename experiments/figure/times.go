@@ -45,10 +45,7 @@ func WriteTimesOf(path, title string, groups []Group) error {
 
 // writeTimes draws the two panels of each group, in one row or one above the other.
 func writeTimes(path, title string, groups []Group, tiles draw.Tiles, width, height vg.Length) error {
-	canvas := newCanvas(format(path), vg.Length(tiles.Cols)*width, vg.Length(tiles.Rows)*height+titleHeight)
-	area := draw.New(canvas)
-	area.FillPolygon(color.White, []vg.Point{area.Min, {X: area.Max.X, Y: area.Min.Y}, area.Max, {X: area.Min.X, Y: area.Max.Y}})
-	area.FillText(style(13), vg.Point{X: gap, Y: area.Max.Y - titleHeight + gap}, title)
+	canvas, area := sheet(format(path), title, vg.Length(tiles.Cols)*width, vg.Length(tiles.Rows)*height+titleHeight)
 	tiles.PadTop += titleHeight
 	tiles.PadBottom, tiles.PadLeft, tiles.PadRight = gap, gap, 2*gap
 	panels := make([][]*plot.Plot, tiles.Rows)

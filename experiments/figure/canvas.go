@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"bytes"
 	"image/color"
 	"io"
 	"sync"
@@ -59,13 +60,28 @@ var timeless = sync.OnceFunc(func() {
 func newCanvas(format string, w, h vg.Length) canvas {
 	switch format {
 	case ".svg":
-		return vgsvg.New(w, h)
+		return svgCanvas{vgsvg.New(w, h)}
 	case ".pdf":
 		timeless()
 		return vgpdf.New(w, h)
 	default:
 		return vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(w, h), vgimg.UseDPI(dpi))}
 	}
+}
+
+// svgCanvas names faces of the same widths, for readers that do not have the one
+// that texts were measured in.
+type svgCanvas struct{ *vgsvg.Canvas }
+
+// WriteTo implements [io.WriterTo].
+func (c svgCanvas) WriteTo(w io.Writer) (int64, error) {
+	var text bytes.Buffer
+	if _, err := c.Canvas.WriteTo(&text); err != nil {
+		return 0, err
+	}
+	const family = "font-family:Liberation Sans"
+	n, err := w.Write(bytes.ReplaceAll(text.Bytes(), []byte(family), []byte(family+",Arial,Helvetica,sans-serif")))
+	return int64(n), err
 }
 
 // style returns text in a sans-serif face.

@@ -31,8 +31,13 @@ func newCompare() *cobra.Command {
 		Long: `Lay predictions over measured rows: tutti's CSV or the logs of nccl-tests. The
 table has the error of every row and, at its end, the median, the 90th percentile
 and the worst. The figure has measured points, predicted lines and what the links
-would allow, with the errors below.`,
-		Example: `  tutti compare experiments/firstlight/measured.csv --plot compare.png
+would allow, with the errors below.
+
+Of rows of tutti run, those by tutti's own kernels are told of by the model alone, and
+those that nothing tells of (host, NCCL's windows) are left out. Where a library chose
+the way by size, its rows are one series.`,
+		Example: `  tutti run --backend cuda,nccl --csv > rows.csv && tutti compare rows.csv --plot rows.png
+  tutti compare experiments/firstlight/measured.csv --plot compare.png
   tutti compare --machine dgx-h100 --algo ring --proto simple all_reduce.log`,
 		Args: arguments(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args) },
@@ -62,18 +67,18 @@ func (f *compareFlags) run(c *cobra.Command, files []string) error {
 			return err
 		}
 	}
-	list, err := f.read(files)
-	if err != nil {
-		return err
-	}
-	worlds := &calibrate.Worlds{}
-	p, err := profileOf(list, f.profile, worlds)
-	if err != nil {
-		return err
-	}
 	stderr := c.ErrOrStderr()
 	if f.quiet {
 		stderr = io.Discard
+	}
+	list, err := f.read(files, stderr)
+	if err != nil {
+		return err
+	}
+	worlds := &calibrate.Worlds{Open: openMeasured}
+	p, err := profileOf(list, f.profile, worlds)
+	if err != nil {
+		return err
 	}
 	bar := newProgress(stderr, len(list))
 	result, err := compare.Run(list, f.by, p, worlds, func(r rows.Row) {

@@ -28,6 +28,21 @@ func TestCompare(t *testing.T) {
 	assert.Contains(t, out, "busbw_GBps,model_us,model_error\n")
 }
 
+// The rows of tutti run, where libraries chose the way by size, are a series for each
+// library; tutti's own kernels are told of by their constants.
+func TestCompareRun(t *testing.T) {
+	const measured = "../../experiments/hotkernels/h200x4.csv"
+	out, notes, code := tutti("compare", measured, "--machine", "h200x4")
+	assert.Zero(t, code)
+	assert.Equal(t, "left out: 120 rows by NCCL's kernels for symmetric windows, which have no model\n", notes)
+	assert.Regexp(t, `(?m)^ +268435456 hybrid_push +\d+\.\d+ +\d+\.\d+ +[+-]\d\.\d % +- +-$`, out)
+	assert.Regexp(t, `(?m)^cuda on 4 ranks +model +60 +[1-3]\.\d % +\d\.\d % +\d\.\d %$`, out)
+	assert.Regexp(t, `(?m)^nccl on 4 ranks in bfloat16 +sim +60 `, out)
+	_, notes, code = tutti("compare", measured)
+	assert.Equal(t, 2, code)
+	assert.Contains(t, notes, "want --machine NAME|FILE.xml, such as tutti topo show --machine live --xml FILE writes there")
+}
+
 // What cannot be compared or fitted is told, and nothing is written.
 func TestRowErrors(t *testing.T) {
 	t.Chdir(t.TempDir())

@@ -11,8 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"tutti/experiments/calibrate"
-	"tutti/experiments/rows"
-	"tutti/model"
 	"tutti/model/profile"
 	"tutti/topo"
 )
@@ -84,55 +82,6 @@ func openProfile(names string, machine *topo.System) (*profile.Profile, error) {
 	return p, p.Suits(machine)
 }
 
-// profileOf opens the profiles for the machine of some rows.
-func profileOf(list []rows.Row, names string, worlds *calibrate.Worlds) (*profile.Profile, error) {
-	w, err := worlds.Of(list[0])
-	if err != nil {
-		return nil, err
-	}
-	return openProfile(names, w.Cluster.Machine)
-}
-
-// rowFlags say how files of measured rows are to be read.
-type rowFlags struct {
-	machine, collective, algorithm, protocol string
-}
-
-func (f *rowFlags) register(c *cobra.Command) {
-	flags := c.Flags()
-	flags.StringVar(&f.machine, "machine", "", "the machine that was measured, in the place of the rows' own: a built-in name or FILE.xml")
-	flags.StringVar(&f.collective, "coll", model.AllReduce.String(), "the collective of an nccl-tests log that does not say")
-	flags.StringVar(&f.algorithm, "algo", model.Ring.String(), "the algorithm of an nccl-tests log (NCCL_ALGO)")
-	flags.StringVar(&f.protocol, "proto", model.Simple.String(), "the protocol of an nccl-tests log (NCCL_PROTO)")
-}
-
-// read reads the rows of all files.
-func (f *rowFlags) read(files []string) (list []rows.Row, err error) {
-	like := rows.Row{Machine: f.machine, Channels: 1}
-	if like.Collective, err = model.ParseCollective(f.collective); err != nil {
-		return nil, usage(fmt.Errorf("--coll: %w", err))
-	}
-	if like.Algorithm, err = model.ParseAlgorithm(f.algorithm); err != nil {
-		return nil, usage(fmt.Errorf("--algo: %w", err))
-	}
-	if like.Protocol, err = model.ParseProtocol(f.protocol); err != nil {
-		return nil, usage(fmt.Errorf("--proto: %w", err))
-	}
-	list, err = rows.ReadFiles(files, like)
-	if err != nil {
-		return nil, err
-	}
-	for i := range list {
-		if f.machine != "" {
-			list[i].Machine = f.machine
-		}
-		if list[i].Machine == "" {
-			return nil, usage(fmt.Errorf("%s does not say which machine it was measured on: want --machine NAME|FILE.xml", list[i].Source))
-		}
-	}
-	return list, nil
-}
-
 // fitFlags are the flags of tutti profile fit, as they were given.
 type fitFlags struct {
 	rowFlags
@@ -173,11 +122,16 @@ sizes that both have.`,
 }
 
 func (f *fitFlags) run(c *cobra.Command, files []string) error {
-	list, err := f.read(files)
+	stderr := c.ErrOrStderr()
+	if f.quiet {
+		stderr = io.Discard
+	}
+	f.schedules = true
+	list, err := f.read(files, stderr)
 	if err != nil {
 		return err
 	}
-	worlds := &calibrate.Worlds{}
+	worlds := &calibrate.Worlds{Open: openMeasured}
 	start, err := profileOf(list, f.profile, worlds)
 	if err != nil {
 		return err
@@ -186,10 +140,6 @@ func (f *fitFlags) run(c *cobra.Command, files []string) error {
 		if _, known := start.Value(name); !known {
 			return usage(fmt.Errorf("--keep: unknown constant %s: want one that tutti profile list %s has", name, strings.Split(start.Name, ",")[0]))
 		}
-	}
-	stderr := c.ErrOrStderr()
-	if f.quiet {
-		stderr = io.Discard
 	}
 	list, offsets, err := calibrate.Align(list)
 	if err != nil {

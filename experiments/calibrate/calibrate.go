@@ -41,6 +41,8 @@ func (w *World) predictor(p *profile.Profile) *tuning.Predictor {
 type Worlds struct {
 	// Machine, unless empty, stands in for the machines that the rows name.
 	Machine string
+	// Open, unless nil, opens machines in the place of [topo.Open].
+	Open func(name string) (*topo.System, error)
 
 	open map[key]*World
 }
@@ -63,7 +65,11 @@ func (w *Worlds) Of(r rows.Row) (*World, error) {
 	if world, ok := w.open[k]; ok {
 		return world, nil
 	}
-	machine, err := topo.Open(k.machine)
+	open := w.Open
+	if open == nil {
+		open = topo.Open
+	}
+	machine, err := open(k.machine)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +99,9 @@ func (w *World) Task(r rows.Row) schedule.Task {
 
 // calls are what rows measured, each in its world.
 type calls []struct {
-	world *World
-	task  schedule.Task
+	world  *World
+	task   schedule.Task
+	kernel string // of tutti's own, if one was measured
 }
 
 // calls finds them. It fails, with the row's number, for a machine that is not
@@ -109,7 +116,7 @@ func (w *Worlds) calls(list []rows.Row, p *profile.Profile) (calls, error) {
 		if err := p.Suits(world.Cluster.Machine); err != nil {
 			return nil, err
 		}
-		all[i].world, all[i].task = world, world.Task(r)
+		all[i].world, all[i].task, all[i].kernel = world, world.Task(r), r.Kernel
 	}
 	return all, nil
 }
@@ -125,6 +132,9 @@ func (c calls) predict(p *profile.Profile) ([]units.Time, error) {
 			of[w] = w.predictor(p)
 		}
 		predicted, err := of[w].Predict(c[i].task)
+		if c[i].kernel != "" {
+			predicted, err = of[w].PredictKernel(c[i].kernel, c[i].task)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("row %d: %w", i+1, err)
 		}
@@ -148,8 +158,7 @@ func (w *Worlds) Predict(list []rows.Row, p *profile.Profile) ([]units.Time, err
 func Halves(list []rows.Row) (fitted, held []rows.Row) {
 	seen := map[rows.Row]int{}
 	for _, r := range slices.SortedStableFunc(slices.Values(list), func(a, b rows.Row) int { return cmp.Compare(a.Bytes, b.Bytes) }) {
-		series := r
-		series.Bytes, series.Time, series.Channels = 0, 0, 0
+		series := r.Series()
 		if seen[series]%2 == 0 {
 			fitted = append(fitted, r)
 		} else {

@@ -81,6 +81,17 @@ func TestHeldOut(t *testing.T) {
 	}
 }
 
+// Of checked rows, too, every other size is held out.
+func TestHalves(t *testing.T) {
+	list := make([]rows.Row, 4)
+	for i := range list {
+		list[i] = rows.Row{Source: "cuda", Bytes: units.Bytes(8 << i), Time: units.Microsecond, Wrong: new(int64)}
+	}
+	fitted, held := calibrate.Halves(list)
+	assert.Equal(t, []rows.Row{list[0], list[2]}, fitted)
+	assert.Equal(t, []rows.Row{list[1], list[3]}, held)
+}
+
 // AllGather and ReduceScatter are predicted by the constants of AllReduce: no row
 // of theirs was fitted.
 func TestOtherCollectives(t *testing.T) {

@@ -25,13 +25,15 @@ import (
 // Line is a measured row and what was predicted for it.
 type Line struct {
 	rows.Row
-	// Predicted is by the sources of the comparison, in their order.
+	// Predicted is by the sources of the comparison, in their order: 0 of one that
+	// does not tell of the row, as the simulator of tutti's own kernels.
 	Predicted []units.Time
 	// Limit is the bus bandwidth that the machine's links would allow.
 	Limit units.Rate
 }
 
-// Error returns the i-th prediction over the measured time, less one.
+// Error returns the i-th prediction over the measured time, less one, if there is
+// that prediction.
 func (l Line) Error(i int) float64 { return float64(l.Predicted[i])/float64(l.Time) - 1 }
 
 // Comparison is measured rows with predictions.
@@ -66,7 +68,8 @@ func Run(list []rows.Row, sources []string, p *profile.Profile, worlds *calibrat
 			l.Predicted[at] = modelled[i]
 		}
 		at := slices.Index(sources, "sim")
-		if at < 0 {
+		if at < 0 || r.Kernel != "" {
+			started(r)
 			continue
 		}
 		group.Go(func() error {
@@ -113,43 +116,14 @@ func limit(w *calibrate.World, r rows.Row) units.Rate {
 	return min(rate, nets)
 }
 
-// Series is lines that differ in size and time only.
-type Series struct {
-	// Like has what the rows of the series share.
-	Like  rows.Row
-	Lines []Line
+// Told returns the lines that the i-th source tells of.
+func Told(lines []Line, i int) []Line {
+	return slices.DeleteFunc(slices.Clone(lines), func(l Line) bool { return l.Predicted[i] == 0 })
 }
 
-// Name says which series it is: "ring over ll128 on 4 ranks", of AllReduce unless
-// it says "allgather by ring".
-func (s Series) Name() string {
-	name := fmt.Sprintf("%v over %v on %d ranks", s.Like.Algorithm, s.Like.Protocol, s.Like.Ranks)
-	if s.Like.Collective != model.AllReduce {
-		name = fmt.Sprintf("%v by %s", s.Like.Collective, name)
-	}
-	return name
-}
-
-// Series groups the lines, each group by rising size.
-func (c *Comparison) Series() (list []Series) {
-	for _, l := range c.Lines {
-		like := l.Row
-		like.Source, like.Bytes, like.Time, like.Channels, like.InPlace = "", 0, 0, 0, false
-		i := slices.IndexFunc(list, func(s Series) bool { return s.Like == like })
-		if i < 0 {
-			i = len(list)
-			list = append(list, Series{Like: like})
-		}
-		list[i].Lines = append(list[i].Lines, l)
-	}
-	for _, s := range list {
-		slices.SortStableFunc(s.Lines, func(a, b Line) int { return int(min(1, max(-1, a.Bytes-b.Bytes))) })
-	}
-	return list
-}
-
-// Summarise tells how far the i-th source is off on some lines.
+// Summarise tells how far the i-th source is off on those lines that it tells of.
 func Summarise(lines []Line, i int) calibrate.Summary {
+	lines = Told(lines, i)
 	errors := make([]float64, len(lines))
 	for j, l := range lines {
 		errors[j] = l.Error(i)
@@ -157,28 +131,50 @@ func Summarise(lines []Line, i int) calibrate.Summary {
 	return calibrate.Summarise(errors)
 }
 
+// wayWidth is that of the column that says which way was chosen.
+const wayWidth = 18
+
 // WriteTable writes a line for each row, series by series, and then how far each
 // source is off in the median, at the 90th percentile and at worst.
 func (c *Comparison) WriteTable(w io.Writer) error {
 	out := &printer{w: w}
 	for _, s := range c.Series() {
-		out.printf("%s: %s\n%12s %12s", s.Like.Machine, s.Name(), "size(B)", "measured(us)")
+		out.printf("%s: %s\n%12s", s.Like.Machine, s.Name(), "size(B)")
+		if s.Chosen {
+			out.printf(" %-*s", wayWidth, "by")
+		}
+		out.printf(" %12s", "measured(us)")
 		for _, source := range c.Sources {
 			out.printf(" %12s %8s", source+"(us)", "error")
 		}
 		out.printf("\n")
 		for _, l := range s.Lines {
-			out.printf("%12d %12.2f", l.Bytes, l.Time.Microseconds())
+			out.printf("%12d", l.Bytes)
+			if s.Chosen {
+				out.printf(" %-*s", wayWidth, Way(l.Row))
+			}
+			out.printf(" %12.2f", l.Time.Microseconds())
 			for i := range c.Sources {
+				if l.Predicted[i] == 0 {
+					out.printf(" %12s %8s", "-", "-")
+					continue
+				}
 				out.printf(" %12.2f %+6.1f %%", l.Predicted[i].Microseconds(), 100*l.Error(i))
 			}
 			out.printf("\n")
 		}
 		out.printf("\n")
 	}
-	out.printf("%-32s %-6s %5s %9s %9s %9s\n", "series", "by", "rows", "median", "90th", "worst")
+	width := len("series")
+	for _, s := range c.Series() {
+		width = max(width, len(s.Name()))
+	}
+	out.printf("%-*s %-6s %5s %9s %9s %9s\n", width, "series", "by", "rows", "median", "90th", "worst")
 	line := func(name, source string, s calibrate.Summary) {
-		out.printf("%-32s %-6s %5d %7.1f %% %7.1f %% %7.1f %%\n", name, source, s.Rows, 100*s.Median, 100*s.Ninetieth, 100*s.Max)
+		if s.Rows == 0 {
+			return
+		}
+		out.printf("%-*s %-6s %5d %7.1f %% %7.1f %% %7.1f %%\n", width, name, source, s.Rows, 100*s.Median, 100*s.Ninetieth, 100*s.Max)
 	}
 	for i, source := range c.Sources {
 		for _, s := range c.Series() {
@@ -213,6 +209,10 @@ func (c *Comparison) WriteCSV(w io.Writer) error {
 	for _, l := range c.Lines {
 		fields := l.Fields()
 		for i := range c.Sources {
+			if l.Predicted[i] == 0 {
+				fields = append(fields, "", "")
+				continue
+			}
 			fields = append(fields, strconv.FormatFloat(l.Predicted[i].Microseconds(), 'f', 3, 64), strconv.FormatFloat(l.Error(i), 'f', 4, 64))
 		}
 		_ = out.Write(fields)
@@ -252,7 +252,9 @@ func (c *Comparison) WriteJSON(w io.Writer) error {
 	for _, l := range c.Lines {
 		r := row{l.Machine, l.Algorithm.String(), l.Protocol.String(), l.Nodes, l.Ranks, int64(l.Bytes), l.Time.Microseconds(), map[string]prediction{}}
 		for i, source := range c.Sources {
-			r.Predicted[source] = prediction{l.Predicted[i].Microseconds(), l.Error(i)}
+			if l.Predicted[i] > 0 {
+				r.Predicted[source] = prediction{l.Predicted[i].Microseconds(), l.Error(i)}
+			}
 		}
 		doc.Rows = append(doc.Rows, r)
 	}

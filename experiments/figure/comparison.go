@@ -61,7 +61,7 @@ func comparison(c *compare.Comparison, format string) (io.WriterTo, error) {
 			return nil, err
 		}
 		data := drawAligned(main, box(0, comparedHeight), errors, box(comparedHeight, errorHeight))
-		area.FillText(style(10.5), vg.Point{X: data.Min.X, Y: data.Max.Y + 1.6*gap}, s.Name())
+		area.FillText(fit(style(10.5), s.Name(), data.Size().X), vg.Point{X: data.Min.X, Y: data.Max.Y + 1.6*gap}, s.Name())
 		area.FillText(style(8), vg.Point{X: data.Min.X, Y: data.Max.Y + gap/2}, off(c, s))
 	}
 	return canvas, nil
@@ -69,9 +69,11 @@ func comparison(c *compare.Comparison, format string) (io.WriterTo, error) {
 
 // off says how far the sources are off on a series.
 func off(c *compare.Comparison, s compare.Series) string {
-	words := make([]string, len(c.Sources))
+	var words []string
 	for i, source := range c.Sources {
-		words[i] = fmt.Sprintf("%s %.1f %%", source, 100*compare.Summarise(s.Lines, i).Median)
+		if summary := compare.Summarise(s.Lines, i); summary.Rows > 0 {
+			words = append(words, fmt.Sprintf("%s %.1f %%", source, 100*summary.Median))
+		}
 	}
 	return "median error: " + strings.Join(words, ", ")
 }
@@ -97,7 +99,9 @@ func newSpan(c *compare.Comparison) span {
 		s.least, s.most = min(s.least, float64(l.Bytes)), max(s.most, float64(l.Bytes))
 		s.low, s.high = min(s.low, float64(l.BusBW()/units.GBps)), max(s.high, float64(max(l.Limit, l.BusBW())/units.GBps))
 		for i := range c.Sources {
-			s.worst = max(s.worst, min(.5, math.Abs(l.Error(i))))
+			if l.Predicted[i] > 0 {
+				s.worst = max(s.worst, min(.5, math.Abs(l.Error(i))))
+			}
 		}
 	}
 	if s.least == s.most {
@@ -126,14 +130,14 @@ func (s span) bandwidth(c *compare.Comparison, series compare.Series, legend boo
 	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, powerTicks{}
 	p.Y.Min, p.Y.Max = math.Pow(10, math.Floor(math.Log10(s.low))), s.high*2
 	p.Y.Label.Text = "bus bandwidth (GB/s)"
-	points := func(of func(compare.Line) float64) plotter.XYs {
-		xy := make(plotter.XYs, len(series.Lines))
-		for i, l := range series.Lines {
+	points := func(lines []compare.Line, of func(compare.Line) float64) plotter.XYs {
+		xy := make(plotter.XYs, len(lines))
+		for i, l := range lines {
 			xy[i] = plotter.XY{X: float64(l.Bytes), Y: of(l)}
 		}
 		return xy
 	}
-	limit, err := plotter.NewLine(points(func(l compare.Line) float64 { return float64(l.Limit / units.GBps) }))
+	limit, err := plotter.NewLine(points(series.Lines, func(l compare.Line) float64 { return float64(l.Limit / units.GBps) }))
 	if err != nil {
 		return nil, err
 	}
@@ -142,17 +146,16 @@ func (s span) bandwidth(c *compare.Comparison, series compare.Series, legend boo
 	drawn := []plot.Thumbnailer{limit}
 	names := []string{"links' limit"}
 	for i, source := range c.Sources {
-		line, err := plotter.NewLine(points(func(l compare.Line) float64 {
+		line := &plotter.Line{XYs: points(compare.Told(series.Lines, i), func(l compare.Line) float64 {
 			return float64(l.BusBW()/units.GBps) / (1 + l.Error(i))
-		}))
-		if err != nil {
-			return nil, err
-		}
+		})}
 		line.Color, line.Width = distinct[i], 1.4
-		p.Add(line)
+		if len(line.XYs) > 0 {
+			p.Add(line)
+		}
 		drawn, names = append(drawn, line), append(names, source)
 	}
-	dots, err := plotter.NewScatter(points(func(l compare.Line) float64 { return float64(l.BusBW() / units.GBps) }))
+	dots, err := plotter.NewScatter(points(series.Lines, func(l compare.Line) float64 { return float64(l.BusBW() / units.GBps) }))
 	if err != nil {
 		return nil, err
 	}
@@ -183,8 +186,12 @@ func (s span) errors(c *compare.Comparison, series compare.Series) (*plot.Plot, 
 	band.Color, band.Width = color.NRGBA{0, 0, 0, 18}, 0
 	p.Add(band)
 	for i := range c.Sources {
-		xy := make(plotter.XYs, len(series.Lines))
-		for j, l := range series.Lines {
+		told := compare.Told(series.Lines, i)
+		if len(told) == 0 {
+			continue
+		}
+		xy := make(plotter.XYs, len(told))
+		for j, l := range told {
 			xy[j] = plotter.XY{X: float64(l.Bytes), Y: 100 * max(-s.worst, min(s.worst, l.Error(i)))}
 		}
 		line, dots, err := plotter.NewLinePoints(xy)

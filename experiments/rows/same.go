@@ -9,3 +9,11 @@ func (r Row) Call() Row {
 	r.Time, r.Wrong, r.Why = 0, nil, nil
 	return r
 }
+
+// Series returns what rows of one series share, which differ in size, time and
+// what follows from these.
+func (r Row) Series() Row {
+	r = r.Call()
+	r.Bytes, r.Channels, r.Case = 0, 0, Case{}
+	return r
+}

@@ -104,16 +104,27 @@ func (d *Predictor) kernelChoices(t schedule.Task) (list []Choice) {
 		return nil
 	}
 	for i, k := range profile.Kernels {
-		cost := d.profile.Kernel[i]
-		if cost.Rate == 0 || k.Collective != t.Collective || !k.Suits(d.ranks) {
-			continue
+		if k.Collective == t.Collective && k.Suits(d.ranks) && d.profile.Kernel[i].Rate > 0 {
+			list = append(list, Choice{Way{k.Algorithm, k.Protocol, k.Name}, 0, d.byKernel(i, t.Bytes())})
 		}
-		p := Prediction{limit: "what the busiest link carries", whole: true}
-		whole, sending := cost.Time(k.Sent(d.ranks, t.Bytes()))
-		p.Time, p.terms = whole, [4]float64{whole - sending, 0, 0, sending}
-		list = append(list, Choice{Way{k.Algorithm, k.Protocol, k.Name}, 0, p})
 	}
 	return list
+}
+
+// byKernel predicts a call by the i-th of [profile.Kernels].
+func (d *Predictor) byKernel(i int, size units.Bytes) Prediction {
+	whole, sending := d.profile.Kernel[i].Time(profile.Kernels[i].Sent(d.ranks, size))
+	return Prediction{Time: whole, terms: [4]float64{whole - sending, 0, 0, sending}, limit: "what the busiest link carries", whole: true}
+}
+
+// PredictKernel predicts a task by one of tutti's own kernels. It fails for one that
+// the profile has no constants of.
+func (d *Predictor) PredictKernel(name string, t schedule.Task) (Prediction, error) {
+	i := slices.IndexFunc(profile.Kernels[:], func(k profile.Kernel) bool { return k.Collective == t.Collective && k.Name == name })
+	if i < 0 || d.profile.Kernel[i].Rate == 0 {
+		return Prediction{}, fmt.Errorf("profile %s has no constants of the kernel %s for %v", d.profile.Name, name, t.Collective)
+	}
+	return d.byKernel(i, t.Bytes()), nil
 }
 
 // Range is a run of sizes that one way wins.

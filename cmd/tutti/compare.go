@@ -33,12 +33,15 @@ table has the error of every row and, at its end, the median, the 90th percentil
 and the worst. The figure has measured points, predicted lines and what the links
 would allow, with the errors below.
 
+A log of nccl-tests does not say which algorithm and protocol NCCL took: they are as
+NCCL chooses for each size on that machine, unless --algo and --proto say.
+
 Of rows of tutti run, those by tutti's own kernels are told of by the model alone, and
 those that nothing tells of (host, NCCL's windows) are left out. Where a library chose
 the way by size, its rows are one series.`,
 		Example: `  tutti run --backend cuda,nccl --csv > rows.csv && tutti compare rows.csv --plot rows.png
   tutti compare experiments/firstlight/measured.csv --plot compare.png
-  tutti compare --machine dgx-h100 --algo ring --proto simple all_reduce.log`,
+  tutti compare --machine dgx-h100 all_reduce.log`,
 		Args: arguments(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args) },
 	}
@@ -71,11 +74,11 @@ func (f *compareFlags) run(c *cobra.Command, files []string) error {
 	if f.quiet {
 		stderr = io.Discard
 	}
-	list, err := f.read(files, stderr)
+	worlds := &calibrate.Worlds{Open: openMeasured}
+	list, err := f.read(files, worlds, stderr)
 	if err != nil {
 		return err
 	}
-	worlds := &calibrate.Worlds{Open: openMeasured}
 	p, err := profileOf(list, f.profile, worlds)
 	if err != nil {
 		return err

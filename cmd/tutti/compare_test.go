@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,6 +42,27 @@ func TestCompareRun(t *testing.T) {
 	_, notes, code = tutti("compare", measured)
 	assert.Equal(t, 2, code)
 	assert.Contains(t, notes, "want --machine NAME|FILE.xml, such as tutti topo show --machine live --xml FILE writes there")
+}
+
+// nccl-tests do not say which way NCCL chose: NCCL's own model does.
+func TestCompareLog(t *testing.T) {
+	log := "# nThread 1 nGpus 8\n# Collective test starting: all_reduce_perf\n"
+	for rank := range 8 {
+		log += fmt.Sprintf("#  Rank  %d Group  0 Pid  1 on  host device  %[1]d [0000:01:00] NVIDIA H100\n", rank)
+	}
+	log += "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n" +
+		"1024 256 float sum -1 20.00 0.05 0.09 0 20.00 0.05 0.09 0\n" +
+		"1073741824 268435456 float sum -1 4000.00 268.44 469.76 0 4000.00 268.44 469.76 0\n" +
+		"# Avg bus bandwidth    : 234.9\n"
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("all_reduce.log", []byte(log), 0o600))
+	out, _, code := tutti("compare", "all_reduce.log", "--machine", "dgx-h100", "--by", "model")
+	assert.Zero(t, code)
+	assert.Contains(t, out, "        1024 ring over ll              20.00")
+	assert.Contains(t, out, "  1073741824 nvls over simple        4000.00")
+	out, _, code = tutti("compare", "all_reduce.log", "--machine", "dgx-h100", "--by", "model", "--algo", "tree")
+	assert.Zero(t, code)
+	assert.Contains(t, out, "  1073741824 tree over simple        4000.00")
 }
 
 // What cannot be compared or fitted is told, and nothing is written.

@@ -6,14 +6,17 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
+
 	"tutti/backend/live"
 	"tutti/experiments/calibrate"
 	"tutti/experiments/rows"
+	"tutti/experiments/sweep"
 	"tutti/model"
 	"tutti/model/profile"
+	"tutti/model/schedule"
 	"tutti/topo"
-
-	"github.com/spf13/cobra"
 )
 
 // rowFlags say how files of measured rows are to be read.
@@ -28,21 +31,28 @@ func (f *rowFlags) register(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&f.machine, "machine", "", "the machine that was measured, in the place of the rows' own: a built-in name or FILE.xml")
 	flags.StringVar(&f.collective, "coll", model.AllReduce.String(), "the collective of an nccl-tests log that does not say")
-	flags.StringVar(&f.algorithm, "algo", model.Ring.String(), "the algorithm of an nccl-tests log (NCCL_ALGO)")
-	flags.StringVar(&f.protocol, "proto", model.Simple.String(), "the protocol of an nccl-tests log (NCCL_PROTO)")
+	flags.StringVar(&f.algorithm, "algo", "auto", "the algorithm of an nccl-tests log (NCCL_ALGO), or auto: as NCCL chooses for each size")
+	flags.StringVar(&f.protocol, "proto", "auto", "the protocol of an nccl-tests log (NCCL_PROTO), or auto: as NCCL chooses for each size")
 }
 
+// auto stands for an algorithm or protocol that NCCL chose.
+const auto = "auto"
+
 // read reads the rows of all files, and notes which are left out.
-func (f *rowFlags) read(files []string, notes io.Writer) (list []rows.Row, err error) {
-	like := rows.Row{Machine: f.machine, Channels: 1}
+func (f *rowFlags) read(files []string, worlds *calibrate.Worlds, notes io.Writer) (list []rows.Row, err error) {
+	like := rows.Row{Machine: f.machine, Channels: 1, Algorithm: sweep.Auto, Protocol: sweep.Auto}
 	if like.Collective, err = model.ParseCollective(f.collective); err != nil {
 		return nil, usage(fmt.Errorf("--coll: %w", err))
 	}
-	if like.Algorithm, err = model.ParseAlgorithm(f.algorithm); err != nil {
-		return nil, usage(fmt.Errorf("--algo: %w", err))
+	if f.algorithm != auto {
+		if like.Algorithm, err = model.ParseAlgorithm(f.algorithm); err != nil {
+			return nil, usage(fmt.Errorf("--algo: %w, or auto", err))
+		}
 	}
-	if like.Protocol, err = model.ParseProtocol(f.protocol); err != nil {
-		return nil, usage(fmt.Errorf("--proto: %w", err))
+	if f.protocol != auto {
+		if like.Protocol, err = model.ParseProtocol(f.protocol); err != nil {
+			return nil, usage(fmt.Errorf("--proto: %w, or auto", err))
+		}
 	}
 	list, err = rows.ReadFiles(files, like)
 	if err != nil {
@@ -59,7 +69,28 @@ func (f *rowFlags) read(files []string, notes io.Writer) (list []rows.Row, err e
 	if list = f.known(list, notes); len(list) == 0 {
 		return nil, fmt.Errorf("%s: no rows are left", strings.Join(files, ", "))
 	}
-	return list, nil
+	return list, choose(list, worlds)
+}
+
+// choose finds the ways that NCCL chose where a log does not say.
+func choose(list []rows.Row, worlds *calibrate.Worlds) error {
+	makers := map[*calibrate.World]*sweep.Maker{}
+	for i := range list {
+		r := &list[i]
+		if r.Algorithm != sweep.Auto && r.Protocol != sweep.Auto {
+			continue
+		}
+		w, err := worlds.Of(*r)
+		if err != nil {
+			return err
+		}
+		if makers[w] == nil {
+			makers[w] = sweep.NewMaker(w.Cluster)
+		}
+		t := makers[w].Choose(schedule.Task{Collective: r.Collective, Algorithm: r.Algorithm, Protocol: r.Protocol, Datatype: r.Datatype, Redop: r.Redop}, r.Bytes)
+		r.Algorithm, r.Protocol = t.Algorithm, t.Protocol
+	}
+	return nil
 }
 
 // known returns the rows that can be predicted, and notes which others there are.

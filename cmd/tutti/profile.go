@@ -127,11 +127,11 @@ func (f *fitFlags) run(c *cobra.Command, files []string) error {
 		stderr = io.Discard
 	}
 	f.schedules = true
-	list, err := f.read(files, stderr)
+	worlds := &calibrate.Worlds{Open: openMeasured}
+	list, err := f.read(files, worlds, stderr)
 	if err != nil {
 		return err
 	}
-	worlds := &calibrate.Worlds{Open: openMeasured}
 	start, err := profileOf(list, f.profile, worlds)
 	if err != nil {
 		return err

@@ -33,11 +33,10 @@ func NewMaker(c *topo.Cluster, named ...model.Algorithm) *Maker {
 	return &Maker{c, graphs, tuning.New(c, graphs)}
 }
 
-// Schedule returns the schedule of a call of the given size. An algorithm or a
-// protocol that is [Auto], and channels that are 0, are as tuning decides for the
-// size; the ranks and nodes are the cluster's. It fails as [schedule.New] does,
-// and for a size that has no element for each rank.
-func (m *Maker) Schedule(t schedule.Task, size units.Bytes) (schedule.Schedule, error) {
+// Choose returns the task of a call of the given size. An algorithm or a protocol
+// that is [Auto], and channels that are 0, are as tuning decides for the size; the
+// ranks and nodes are the cluster's.
+func (m *Maker) Choose(t schedule.Task, size units.Bytes) schedule.Task {
 	t.Ranks, t.Nodes = m.cluster.Ranks(), m.cluster.Nodes
 	tuned := m.tuned.On(t.Collective)
 	if t.Algorithm == Auto {
@@ -49,9 +48,15 @@ func (m *Maker) Schedule(t schedule.Task, size units.Bytes) (schedule.Schedule, 
 	if t.Channels == 0 {
 		t.Channels = tuned.Channels(likeNCCL(t.Algorithm), t.Protocol, size)
 	}
-	sized := t.Sized(size)
+	return t.Sized(size)
+}
+
+// Schedule returns the schedule of a call of the given size, as [Maker.Choose] has it.
+// It fails as [schedule.New] does, and for a size that has no element for each rank.
+func (m *Maker) Schedule(t schedule.Task, size units.Bytes) (schedule.Schedule, error) {
+	sized := m.Choose(t, size)
 	if sized.Count == 0 && size > 0 {
-		return nil, fmt.Errorf("%v of %v has no whole element of %v for each of %d ranks", t.Collective, size, t.Datatype, t.Ranks)
+		return nil, fmt.Errorf("%v of %v has no whole element of %v for each of %d ranks", t.Collective, size, t.Datatype, sized.Ranks)
 	}
 	return schedule.New(sized, m.cluster, m.graphs)
 }

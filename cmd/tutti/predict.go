@@ -22,17 +22,18 @@ import (
 // predictFlags are the flags of tutti predict, as they were given.
 type predictFlags struct {
 	clusterFlags
-	sizes                      sizeFlags
-	log, profile, datatype, op string
-	csv, json, quiet           bool
+	sizes                    sizeFlags
+	log, profile             string
+	collective, datatype, op string
+	csv, json, quiet         bool
 }
 
 func newPredict() *cobra.Command {
 	var f predictFlags
 	c := &cobra.Command{
 		Use:   "predict",
-		Short: "Say in microseconds what to expect of AllReduce on a cluster, or of a job from its NCCL log",
-		Long: `Say what to expect of AllReduce by size: what NCCL chooses and expects, what
+		Short: "Say in microseconds what to expect of a collective on a cluster, or of a job from its NCCL log",
+		Long: `Say what to expect of a collective by size: what NCCL chooses and expects, what
 tutti's model expects of that choice, and the fastest way. It takes microseconds,
 whatever the cluster's size.
 
@@ -40,6 +41,7 @@ With --nccl-log the machine, the graphs and the table come from the log of a job
 (NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING), as NCCL had them.`,
 		Example: `  tutti predict --nodes 128
   tutti predict --nccl-log job.log -b 8 -e 8G
+  tutti predict --nodes 4 --coll reducescatter
   tutti predict --nodes 16384 --csv`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
@@ -49,11 +51,13 @@ With --nccl-log the machine, the graphs and the table come from the log of a job
 	flags := c.Flags()
 	flags.StringVar(&f.log, "nccl-log", "", "take the machine, graphs and table from this log of NCCL, in the place of --machine and --nodes")
 	flags.StringVar(&f.profile, "profile", "", profileUsage)
+	flags.StringVar(&f.collective, "coll", model.AllReduce.String(), "the collective: one that NCCL has costs of")
 	flags.StringVarP(&f.datatype, "datatype", "d", model.Float32.String(), "type of the elements")
 	flags.StringVarP(&f.op, "op", "o", model.Sum.String(), "operation: sum, prod, min, max, avg")
 	flags.BoolVar(&f.csv, "csv", false, "write what tutti expects of NCCL's choices as CSV instead of the table")
 	flags.BoolVar(&f.json, "json", false, "write what tutti expects of NCCL's choices as JSON instead of the table")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no notes")
+	complete(c, "coll", names(collectives()))
 	return c
 }
 
@@ -63,8 +67,11 @@ func (f *predictFlags) run(c *cobra.Command) error {
 			return usage(err)
 		}
 	}
-	t := schedule.Task{Collective: model.AllReduce}
+	var t schedule.Task
 	var err error
+	if t.Collective, err = model.ParseCollective(f.collective); err != nil {
+		return usage(fmt.Errorf("--coll: %w", err))
+	}
 	if t.Datatype, err = model.ParseDatatype(f.datatype); err != nil {
 		return usage(fmt.Errorf("-d: %w", err))
 	}
@@ -137,7 +144,7 @@ func (f *predictFlags) job(notes io.Writer) (*topo.Cluster, search.Graphs, *nccl
 		return nil, search.Graphs{}, nil, err
 	}
 	c := log.Cluster
-	fmt.Fprintf(notes, "%s: NCCL %s, %d ranks on %d nodes of %d GPUs (compute capability %d.%d by the rate of NVLink)\n",
+	fmt.Fprintf(notes, "%s: NCCL %s, %d ranks, %d x %d GPUs (compute capability %d.%d by the rate of NVLink)\n",
 		f.log, log.Version, c.Ranks(), c.Nodes, c.RanksPerNode(), c.Machine.SM()/10, c.Machine.SM()%10)
 	if log.Plugin != "" && !strings.HasPrefix(log.Plugin, "IB") {
 		fmt.Fprintf(notes, "the job's network is %s, and the profile's is InfiniBand: expect more time between nodes\n", log.Plugin)

@@ -54,7 +54,7 @@ func (s *Study) Expect(sizes []units.Bytes) ([]Expectation, error) {
 			}
 		}
 		if math.IsInf(e.NCCL, 1) {
-			return nil, fmt.Errorf("NCCL's table enables no way that carries out %v", s.Task.Collective)
+			return nil, fmt.Errorf("NCCL's table has no way that carries out %v: tutti tune --coll %[1]v has tutti's own", s.Task.Collective)
 		}
 		list[i] = e
 	}

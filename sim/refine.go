@@ -10,7 +10,7 @@ import (
 // place.
 func (y *symmetry) within() [3][]int32 {
 	_, perPlace := y.cluster.Places()
-	w, c, l := make([]digest, y.workers), make([]digest, y.connections), make([]digest, perPlace)
+	w, c, l := make([]digest, y.workers.most), make([]digest, y.connections.most), make([]digest, perPlace)
 	y.labelLinks(l)
 	for round := 0; ; round++ {
 		nw, nc, nl := slices.Clone(w), slices.Clone(c), slices.Clone(l)
@@ -62,8 +62,8 @@ func (y *symmetry) within() [3][]int32 {
 // each machine of a mixture.
 func (y *symmetry) labelLinks(l []digest) {
 	var alike []*topo.Cluster
-	for _, m := range y.cluster.Machines() {
-		alike = append(alike, y.cluster.AllOf(m))
+	for kind := range y.cluster.Machines() {
+		alike = append(alike, y.cluster.AllOf(kind))
 	}
 	for _, s := range y.shapes {
 		for _, list := range [][]localConnection{s.connections, s.foreign} {

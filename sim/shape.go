@@ -126,11 +126,11 @@ func (y *symmetry) look(e *shape) {
 	}
 	describe := func(number int) localConnection {
 		c := y.schedule.Connection(number)
-		described := localConnection{ref: y.refLike(e.node, number, y.connections), passage: own}
+		described := localConnection{ref: y.refLike(e.node, number, &y.connections), passage: own}
 		d := digest(c.Kind).add(uint64(c.Storage)).add(uint64(c.Slots)).add(uint64(len(c.From)))
 		local := len(c.From) > 0
 		end := func(worker int, out bool) {
-			w := y.refLike(e.node, worker, y.workers)
+			w := y.refLike(e.node, worker, &y.workers)
 			local = local && w.at == own
 			described.ends = append(described.ends, localEnd{of(worker).port(number, out), w})
 		}
@@ -159,15 +159,15 @@ func (y *symmetry) look(e *shape) {
 		return described
 	}
 	seen := map[int]bool{}
-	for i := range y.connections {
-		e.connections = append(e.connections, describe(e.node*y.connections+y.schedule.Like(e.node, i)))
+	for i := range y.connections.size(e.node) {
+		e.connections = append(e.connections, describe(y.connections.first[e.node]+y.schedule.Like(e.node, i)))
 	}
-	for i := range y.workers {
-		number := e.node*y.workers + y.schedule.Like(e.node, i)
+	for i := range y.workers.size(e.node) {
+		number := y.workers.first[e.node] + y.schedule.Like(e.node, i)
 		p := of(number)
 		w := localWorker{label: uint64(p.label)}
 		for _, port := range p.ports {
-			c := y.refLike(e.node, port.connection, y.connections)
+			c := y.refLike(e.node, port.connection, &y.connections)
 			w.ports = append(w.ports, localPort{port.label, c})
 			if c.at != own && !seen[port.connection] {
 				seen[port.connection] = true
@@ -178,16 +178,16 @@ func (y *symmetry) look(e *shape) {
 	}
 }
 
-// ref names an entity of the given block size by its place as seen from a node.
-func (y *symmetry) ref(node, number, block int) ref {
-	return ref{y.neighbour(node, number/block), int32(number % block)}
+// ref names an entity by its place as seen from a node.
+func (y *symmetry) ref(node, number int, of *blocks) ref {
+	place, local := of.at(number)
+	return ref{y.neighbour(node, place), int32(local)}
 }
 
 // refLike names a worker or a connection by what it is like.
-func (y *symmetry) refLike(node, number, block int) ref {
-	r := y.ref(node, number, block)
-	r.local = int32(y.schedule.Like(number/block, int(r.local)))
-	return r
+func (y *symmetry) refLike(node, number int, of *blocks) ref {
+	place, local := of.at(number)
+	return ref{y.neighbour(node, place), int32(y.schedule.Like(place, local))}
 }
 
 func (y *symmetry) neighbour(node, other int) int32 {
@@ -219,11 +219,11 @@ type passage struct {
 func (y *symmetry) passage(node int, c schedule.Connection) passage {
 	rank := func(worker int) ref {
 		rank := y.schedule.Worker(worker).Rank
-		return y.ref(node, rank, y.perNode)
+		return y.ref(node, rank, &y.ranks)
 	}
 	p := passage{from: rank(c.From[0]), to: rank(c.To[0]), out: c.OutNET, in: c.InNET}
 	if y.cluster.Fabric.Routing != topo.Adaptive {
-		p.writer = y.refLike(node, c.From[0], y.workers)
+		p.writer = y.refLike(node, c.From[0], &y.workers)
 	}
 	return p
 }
@@ -233,9 +233,9 @@ func (y *symmetry) cross(node int, p passage) (links []ref) {
 	flow := 0
 	if y.cluster.Fabric.Routing != topo.Adaptive {
 		at := y.place(node, p.writer)
-		flow = flowOf(y.cluster, y.schedule.Worker(at*y.workers+y.schedule.Like(at, int(p.writer.local))))
+		flow = flowOf(y.cluster, y.schedule.Worker(y.workers.first[at]+y.schedule.Like(at, int(p.writer.local))))
 	}
-	for _, link := range y.cluster.RouteFlow(y.number(node, p.from, y.perNode), y.number(node, p.to, y.perNode), p.out, p.in, flow) {
+	for _, link := range y.cluster.RouteFlow(y.rank(node, p.from), y.rank(node, p.to), p.out, p.in, flow) {
 		links = append(links, y.linkRef(node, link))
 	}
 	return links
@@ -249,9 +249,9 @@ func (y *symmetry) place(node int, r ref) int {
 	return node
 }
 
-// number returns the entity that a ref of the example means at a node.
-func (y *symmetry) number(node int, r ref, block int) int {
-	return y.place(node, r)*block + int(r.local)
+// rank returns the one that a ref of the example means at a node.
+func (y *symmetry) rank(node int, r ref) int {
+	return y.ranks.first[y.place(node, r)] + int(r.local)
 }
 
 // joined returns the shape of a node, given that of its kind.

@@ -203,7 +203,7 @@ func (w *wires) keep() {
 		return
 	}
 	for _, t := range h.trunks {
-		link, id := w.use(t.link), h.class[t.node]*h.perClass+t.local
+		link, id := w.use(t.link), h.base[h.class[t.node]]+t.local
 		w.all[id] = append(w.all[id], crossing{link, 1})
 		users := &w.used[link].users
 		users.count++

@@ -214,7 +214,7 @@ func describe(v *clusterView) description {
 		}
 		n.Type = best.String()
 		if v.Nodes > 1 {
-			rail := v.Rail(k)
+			rail := v.Rail(0, k)
 			n.Rail = &rail
 		}
 		d.NETs = append(d.NETs, n)

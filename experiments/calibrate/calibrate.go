@@ -53,8 +53,8 @@ type key struct {
 // most is the largest call that is taken for one.
 const most = units.TiB
 
-// Of returns the world of a row. It fails for a machine that is not known or too
-// small.
+// Of returns the world of a row. It fails for a machine that is not known, too
+// small, or a mixture of another size.
 func (w *Worlds) Of(r rows.Row) (*World, error) {
 	if r.Bytes > most {
 		return nil, fmt.Errorf("%v: want at most %v, more than a GPU's memory", r.Bytes, most)
@@ -63,14 +63,7 @@ func (w *Worlds) Of(r rows.Row) (*World, error) {
 	if world, ok := w.open[k]; ok {
 		return world, nil
 	}
-	machine, err := topo.Open(k.machine)
-	if err != nil {
-		return nil, err
-	}
-	if r.Ranks%r.Nodes != 0 {
-		return nil, fmt.Errorf("%d ranks on %d nodes: want as many on each", r.Ranks, r.Nodes)
-	}
-	c, err := topo.NewCluster(machine, r.Nodes, r.Ranks/r.Nodes, topo.RailOptimised)
+	c, err := open(k)
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +73,29 @@ func (w *Worlds) Of(r rows.Row) (*World, error) {
 	}
 	w.open[k] = &World{Cluster: c, Graphs: g, tuned: tuning.New(c, g)}
 	return w.open[k], nil
+}
+
+// open returns the cluster that a machine, or a mixture, of so many nodes and ranks
+// stands for.
+func open(k key) (*topo.Cluster, error) {
+	parts, err := topo.OpenMixture(k.machine, k.nodes)
+	if err != nil {
+		return nil, err
+	}
+	gpus := k.ranks / k.nodes
+	if k.ranks%k.nodes != 0 {
+		if gpus = 0; len(parts) == 1 {
+			return nil, fmt.Errorf("%d ranks on %d nodes: want as many on each", k.ranks, k.nodes)
+		}
+	}
+	c, err := topo.NewMixedCluster(parts, gpus, topo.RailOptimised)
+	if err != nil && gpus > 0 && len(parts) > 1 { // as many as each has
+		c, err = topo.NewMixedCluster(parts, 0, topo.RailOptimised)
+	}
+	if err == nil && (c.Nodes != k.nodes || c.Ranks() != k.ranks) {
+		return nil, fmt.Errorf("%d ranks on %d nodes: %s has %d on %d", k.ranks, k.nodes, k.machine, c.Ranks(), c.Nodes)
+	}
+	return c, err
 }
 
 // Task returns the call that a row measured, on as many channels as NCCL takes.

@@ -59,10 +59,11 @@ func (y *symmetry) findShapes() bool {
 		for _, word := range words {
 			d = d.add(uint64(word))
 		}
-		kinds[node] = d
-		for _, n := range neighbours {
+		for _, n := range neighbours { // whose ports its own are joined with
+			d = d.add(uint64(y.cluster.Kind(n)))
 			y.neighbours[node] = append(y.neighbours[node], int32(n))
 		}
+		kinds[node] = d
 	})
 	examples := map[digest]*shape{}
 	for node, kind := range kinds {
@@ -81,16 +82,10 @@ func (y *symmetry) findShapes() bool {
 	if y.irregular {
 		return false
 	}
-	// Machines of a kind may be joined differently by the fabric, or to other
-	// machines of a mixture.
+	// Machines of a kind may be joined differently by the fabric.
 	joined := make([]digest, nodes)
 	inParallel(nodes, func(node int) {
 		joined[node] = kinds[node]
-		for _, n := range y.neighbours[node] {
-			if int(n) < nodes {
-				joined[node] = joined[node].add(uint64(y.cluster.Kind(int(n))))
-			}
-		}
 		for _, p := range examples[kinds[node]].passages {
 			links := y.cross(node, p)
 			joined[node] = joined[node].add(uint64(len(links)))

@@ -49,7 +49,7 @@ func newCluster(c Cluster, gpus int) (*Cluster, error) {
 		case gpus < 0 || gpus > len(k.GPUs):
 			return nil, fmt.Errorf("%d GPUs of %s: want 1 to %d", gpus, k.Name, len(k.GPUs))
 		case nodes > 1 && len(k.NETs) == 0:
-			return nil, fmt.Errorf("%d nodes of %s: the machine has no <net> to join them by", nodes, k.Name)
+			return nil, fmt.Errorf("%d nodes of %s: the machine has no <net> to join them by", k.nodes, k.Name)
 		}
 		k.gpus = k.GPUs
 		if gpus > 0 {

@@ -113,6 +113,16 @@ func (c *Cluster) AllOf(machine int) *Cluster {
 	return &alike
 }
 
+// With returns the cluster as NCCL sees it with the given settings on all machines.
+func (c *Cluster) With(settings Settings) *Cluster {
+	set := *c
+	set.Machine, set.kinds = c.Machine.With(settings), slices.Clone(c.kinds)
+	for i := range set.kinds {
+		set.kinds[i].System = set.kinds[i].System.With(settings)
+	}
+	return &set
+}
+
 // SM returns the compute capability, times ten, of the GPU that a rank runs on.
 func (c *Cluster) SM(rank int) int { return c.At(c.NodeOf(rank)).Nodes[c.GPU(rank)].SM }
 

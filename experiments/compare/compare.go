@@ -19,8 +19,8 @@ import (
 	"tutti/model/profile"
 	"tutti/model/schedule"
 	"tutti/model/units"
-	"tutti/topo"
 	"tutti/sim"
+	"tutti/topo"
 )
 
 // Line is a measured row and what was predicted for it.

@@ -100,7 +100,7 @@ type rowFlags struct {
 
 func (f *rowFlags) register(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.machine, "machine", "", "the machine that was measured, in the place of the rows' own: a built-in name or FILE.xml")
+	flags.StringVar(&f.machine, "machine", "", "the machine that was measured, in the place of the rows' own: a built-in name or FILE.xml, or several, as in dgx-h100:6,slow.xml:2")
 	flags.StringVar(&f.collective, "coll", model.AllReduce.String(), "the collective of an nccl-tests log that does not say")
 	flags.StringVar(&f.algorithm, "algo", model.Ring.String(), "the algorithm of an nccl-tests log (NCCL_ALGO)")
 	flags.StringVar(&f.protocol, "proto", model.Simple.String(), "the protocol of an nccl-tests log (NCCL_PROTO)")
@@ -109,6 +109,9 @@ func (f *rowFlags) register(c *cobra.Command) {
 // read reads the rows of all files.
 func (f *rowFlags) read(files []string) (list []rows.Row, err error) {
 	like := rows.Row{Machine: f.machine, Channels: 1}
+	if _, err := topo.ParseMixture(f.machine); err != nil {
+		return nil, usage(fmt.Errorf("--machine %s: %w", f.machine, err))
+	}
 	if like.Collective, err = model.ParseCollective(f.collective); err != nil {
 		return nil, usage(fmt.Errorf("--coll: %w", err))
 	}
@@ -251,6 +254,9 @@ written as a layer over the machine's profile, as tutti profile fit does.`,
   tutti tune --machine h200x4 --profile h200-nvswitch,ndr-rail,wires.yaml`,
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
+			if mixture, err := topo.ParseMixture(machine); mixture != nil || err != nil {
+				return usage(fmt.Errorf("--machine %s: a probe is of one machine: want its name or FILE.xml", machine))
+			}
 			file, err := os.Open(args[0])
 			if err != nil {
 				return err

@@ -145,7 +145,7 @@ func (s Series) Name() string {
 func (c *Comparison) Series() (list []Series) {
 	for _, l := range c.Lines {
 		like := l.Row
-		like.Source, like.Bytes, like.Time, like.Channels, like.InPlace = "", 0, 0, 0, false
+		like.Source, like.Bytes, like.Time, like.Channels, like.InPlace, like.Why = "", 0, 0, 0, false, nil
 		i := slices.IndexFunc(list, func(s Series) bool { return s.Like == like })
 		if i < 0 {
 			i = len(list)

@@ -312,7 +312,9 @@ func (p *plan) drawLabels(c *canvas) {
 		y += tierDepth + tierGap
 	}
 	c.writeLeft(margin, y+22, 14, count(p.cluster.Nodes, "machine"), bold)
-	c.writeLeft(margin, y+39, 11, shortName(p.cluster.Machine.Name), "fill:#555555")
+	if !p.cluster.Mixed() {
+		c.writeLeft(margin, y+39, 11, shortName(p.cluster.Machine.Name), "fill:#555555")
+	}
 }
 
 // switches counts switches in English.

@@ -131,3 +131,17 @@ func TestMixedRingByHand(t *testing.T) {
 	require.InEpsilon(t, 2*31./32*float64(units.GiB)/carried*1e6, r.Time.Microseconds(), 0.1)
 	require.Contains(t, r.Cause().Name, "node 3")
 }
+
+// A ring has as many channels on all machines as the one that finds the fewest: 7 of
+// 8 where a GPU is missing; and where every other NIC is, the others carry twice as
+// much.
+func TestMissingPartsByHand(t *testing.T) {
+	full, p := variant(t, "dgx-h100"), profile.ForGPU(90)
+	ring := func(last *topo.System) float64 {
+		c, err := topo.NewMixedCluster([]topo.Part{{Machine: full, Nodes: 3}, {Machine: last, Nodes: 1}}, 0, topo.RailOptimised)
+		require.NoError(t, err)
+		return float64(newWorldOn(c).run(t, model.Ring, model.Simple, units.GiB, p).Time)
+	}
+	require.InEpsilon(t, 8./7, ring(without(t, "3", "-"))/ring(full), .02)
+	require.InEpsilon(t, 2, ring(without(t, "-", "1357"))/ring(full), .02)
+}

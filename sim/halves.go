@@ -85,8 +85,10 @@ func newHalves(y *symmetry, within [3][]int32) *halves {
 		}
 	})
 	for node, number := range y.shape {
-		for _, c := range y.shapes[number].connections {
-			for _, l := range c.links {
+		s := y.shapes[number]
+		for i := range s.connections {
+			c := &s.connections[i]
+			for _, l := range s.links(c) {
 				if place := y.place(node, l); place >= y.cluster.Nodes && slices.Index(within[2], within[2][l.local]) == int(l.local) {
 					h.trunks = append(h.trunks, trunk{node, within[1][c.local], y.cluster.LinkAt(place, int(l.local))})
 				}

@@ -7,14 +7,29 @@ import (
 	"tutti/topo"
 )
 
-// shape is what machines look like from within that differ in their neighbours
-// alone.
-type shape struct {
+// kind is what machines look like from within, whatever the fabric between them.
+type kind struct {
 	node        int // an example
 	workers     []localWorker
 	connections []localConnection // its own
 	foreign     []localConnection // those that others number, with an end here
 	passages    []passage         // between machines
+	shapes      []*shape          // of its machines
+}
+
+// shape is a kind of machines whose passages cross the same links.
+type shape struct {
+	*kind
+	node    int     // an example
+	crossed [][]ref // by passage
+}
+
+// links returns those of a connection.
+func (s *shape) links(c *localConnection) []ref {
+	if c.passage == own {
+		return c.links
+	}
+	return s.crossed[c.passage]
 }
 
 // ref names an entity of the example, -1, or of one of its neighbours.
@@ -36,8 +51,8 @@ type localConnection struct {
 	ref
 	label   uint64
 	ends    []localEnd
-	links   []ref
-	passage int // of the shape, if it leaves the machine, or else own
+	links   []ref // within the machine
+	passage int   // of the kind, if it leaves the machine, or else own
 }
 
 type localEnd struct {
@@ -65,19 +80,18 @@ func (y *symmetry) findShapes() bool {
 		}
 		kinds[node] = d
 	})
-	examples := map[digest]*shape{}
-	for node, kind := range kinds {
-		if examples[kind] == nil {
-			examples[kind] = &shape{node: node}
+	examples := map[digest]*kind{}
+	for node, d := range kinds {
+		if examples[d] == nil {
+			examples[d] = &kind{node: node}
+			y.kinds = append(y.kinds, examples[d])
 			if len(examples) > maxShapes {
 				return false
 			}
 		}
 	}
-	for _, kind := range kinds {
-		if e := examples[kind]; e.workers == nil {
-			y.look(e)
-		}
+	for _, k := range y.kinds {
+		y.look(k)
 	}
 	if y.irregular {
 		return false
@@ -110,9 +124,9 @@ func (y *symmetry) findShapes() bool {
 	return true
 }
 
-// look describes the example of a shape, without the links between machines.
-func (y *symmetry) look(e *shape) {
-	programs := map[int]program{}
+// look describes the example of a kind, without the links between machines.
+func (y *symmetry) look(e *kind) {
+	programs, passages := map[int]program{}, map[passage]int{}
 	of := func(worker int) program {
 		if _, known := programs[worker]; !known {
 			programs[worker] = y.program(worker)
@@ -144,12 +158,14 @@ func (y *symmetry) look(e *shape) {
 			if c.Kind != schedule.PointToPoint {
 				y.irregular = true // no two machines can be told apart by their neighbours
 			}
-			p := y.passage(e.node, c)
-			described.passage = slices.Index(e.passages, p)
-			if described.passage < 0 {
-				described.passage = len(e.passages)
+			p := y.passage(e.node, c, of(c.From[0]).rank, of(c.To[0]).rank)
+			at, known := passages[p]
+			if !known {
+				at = len(e.passages)
+				passages[p] = at
 				e.passages = append(e.passages, p)
 			}
+			described.passage = at
 		}
 		return described
 	}
@@ -210,13 +226,10 @@ type passage struct {
 	writer   ref // what it is like, which tells the flow
 }
 
-// passage returns how a connection of an example leaves its machine.
-func (y *symmetry) passage(node int, c schedule.Connection) passage {
-	rank := func(worker int) ref {
-		rank := y.schedule.Worker(worker).Rank
-		return y.ref(node, rank, &y.ranks)
-	}
-	p := passage{from: rank(c.From[0]), to: rank(c.To[0]), out: c.OutNET, in: c.InNET}
+// passage returns how a connection of an example, between two ranks, leaves its
+// machine.
+func (y *symmetry) passage(node int, c schedule.Connection, from, to int) passage {
+	p := passage{from: y.ref(node, from, &y.ranks), to: y.ref(node, to, &y.ranks), out: c.OutNET, in: c.InNET}
 	if y.cluster.Fabric.Routing != topo.Adaptive {
 		p.writer = y.refLike(node, c.From[0], &y.workers)
 	}
@@ -249,23 +262,19 @@ func (y *symmetry) rank(node int, r ref) int {
 	return y.ranks.first[y.place(node, r)] + int(r.local)
 }
 
-// joined returns the shape of a node, given that of its kind.
-func (y *symmetry) joined(e *shape, node int) *shape {
-	s := *e
-	s.node = node
-	s.connections, s.foreign = slices.Clone(e.connections), slices.Clone(e.foreign)
-	for _, list := range [][]localConnection{s.connections, s.foreign} {
-		for i := range list {
-			if list[i].passage != own {
-				list[i].links = y.cross(node, e.passages[list[i].passage])
-			}
-		}
+// joined returns the shape of a node of a kind.
+func (y *symmetry) joined(k *kind, node int) *shape {
+	s := &shape{kind: k, node: node}
+	for _, p := range k.passages {
+		s.crossed = append(s.crossed, y.cross(node, p))
 	}
-	return &s
+	k.shapes = append(k.shapes, s)
+	return s
 }
 
 // program is what a worker does, as far as it can be told from others.
 type program struct {
+	rank  int
 	label digest
 	ports []programPort
 }
@@ -289,7 +298,7 @@ func (p program) port(connection int, out bool) uint64 {
 // program goes through the runs of a worker's steps.
 func (y *symmetry) program(number int) program {
 	w := y.schedule.Worker(number)
-	p := program{label: digest(w.Role).add(uint64(w.Share * (1 << 32))).add(uint64(w.Steps)).add(uint64(y.cluster.SM(w.Rank)))}
+	p := program{rank: w.Rank, label: digest(w.Role).add(uint64(w.Share * (1 << 32))).add(uint64(w.Steps)).add(uint64(y.cluster.SM(w.Rank)))}
 	if w.Steps == 0 {
 		return p
 	}

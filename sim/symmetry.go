@@ -32,6 +32,7 @@ type symmetry struct {
 	irregular  bool      // connections join machines otherwise than one with one
 	neighbours [][]int32 // of each machine: machines, and then groups of leaves
 	shape      []int32   // of each machine
+	kinds      []*kind
 	shapes     []*shape
 }
 

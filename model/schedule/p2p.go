@@ -35,7 +35,7 @@ type round struct{ nodes, ranks int }
 // The workers of (rank, channel) are 2*(rank*channels + channel) for sending
 // and the next number for receiving; the connection out of a rank in a round has
 // the number (rank*channels + channel)*rounds + round.
-func NewP2P(t Task, rails Rails) *P2P {
+func NewP2P(t Task, rails Rails) Schedule {
 	r := &P2P{task: t, rails: rails}
 	for _, p := range split(t) {
 		r.parts = append(r.parts, p.loop(1, inGrains(t, step(t.Protocol)), 1))
@@ -52,6 +52,9 @@ func NewP2P(t Task, rails Rails) *P2P {
 		for _, ranks := range triangular(r.perNode) {
 			r.order = append(r.order, round{nodes, ranks})
 		}
+	}
+	if rails.Even() {
+		return &turning{r}
 	}
 	return r
 }

@@ -190,6 +190,32 @@ func (r *Tree) First(node int) (worker, connection int) {
 	return first, first
 }
 
+// turning is AllToAll by [P2P] on machines with as many ranks each: every one sees
+// the others at the same distances, in the same rounds.
+type turning struct{ *P2P }
+
+// Node implements [Regular].
+func (r *turning) Node(node int) (words, neighbours []int) {
+	for rank := node * r.perNode; rank < (node+1)*r.perNode; rank++ {
+		for ch := range r.parts {
+			words = append(words, r.rails.NET(ch, rank))
+		}
+	}
+	for distance := 1; distance < r.nodes; distance++ {
+		neighbours = append(neighbours, (node+distance)%r.nodes)
+	}
+	return words, neighbours
+}
+
+// Like implements [Regular].
+func (r *turning) Like(_, i int) int { return i }
+
+// First implements [Regular].
+func (r *turning) First(node int) (worker, connection int) {
+	sender := node * r.perNode * len(r.parts)
+	return 2 * sender, sender * len(r.order)
+}
+
 // Node implements [Regular].
 func (r *NVLS) Node(node int) (words, neighbours []int) {
 	v := view{Layout: nodes{}, node: node}

@@ -63,6 +63,11 @@ type localEnd struct {
 // maxShapes is how many shapes there may be: with more, little is alike.
 const maxShapes = 512
 
+// manyConnections is from how many that a machine numbers on, as in AllToAll,
+// finding what is alike takes longer than simulating what little is, where a hash
+// routes each connection its own way or most machines are of kinds of their own.
+const manyConnections = 1 << 13
+
 // findShapes divides the machines by what they look like from within. It
 // returns false if there is too little in common.
 func (y *symmetry) findShapes() bool {
@@ -89,6 +94,9 @@ func (y *symmetry) findShapes() bool {
 				return false
 			}
 		}
+	}
+	if y.connections.most > manyConnections && (y.cluster.Fabric.Routing != topo.Adaptive || len(y.kinds) > nodes/leastGain) {
+		return false
 	}
 	for _, k := range y.kinds {
 		y.look(k)

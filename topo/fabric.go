@@ -152,7 +152,8 @@ func (f *Fabric) Check() error {
 
 // placeOnRails finds the rail of each NET, and the number of rails.
 func (c *Cluster) placeOnRails() (count int, err error) {
-	var most *kind // of the machines that are told by names, the one with the most rails
+	var named []*kind // those whose NETs are told by name
+	var most *kind    // of these, the one with the most rails
 	used := map[int]bool{}
 	for i := range c.kinds {
 		k := &c.kinds[i]
@@ -160,7 +161,7 @@ func (c *Cluster) placeOnRails() (count int, err error) {
 			k.rails = c.Fabric.Rails
 		}
 		if k.rails == nil {
-			k.rails = railsByName(k.System)
+			k.rails, named = railsByName(k.System), append(named, k)
 			if most == nil || slices.Max(k.rails) > slices.Max(most.rails) {
 				most = k
 			}
@@ -179,10 +180,8 @@ func (c *Cluster) placeOnRails() (count int, err error) {
 	if len(used) != count {
 		return 0, &FabricError{c.Fabric.Name, "rails", fmt.Sprintf("%d rails are used of %d: want every one", len(used), count)}
 	}
-	for i := range c.kinds {
-		if k := &c.kinds[i]; most != nil && k != most {
-			k.follow(most)
-		}
+	for _, k := range named {
+		k.follow(most)
 	}
 	return count, nil
 }

@@ -66,7 +66,8 @@ func (s *Spec) Cluster(machine []byte, name string, nodes, gpus int) (*topo.Clus
 	return s.join([]topo.Part{{Machine: system, Nodes: nodes}}, gpus)
 }
 
-// Mixed joins machines of several kinds. It fails where [topo.NewMixedCluster] does, and for NVLink domains of several machines.
+// Mixed joins machines of several kinds. It fails where [topo.NewMixedCluster]
+// does, and for NVLink domains of several machines.
 func (s *Spec) Mixed(parts []topo.Part, gpus int) (*topo.Cluster, error) {
 	if s.Domain > 1 {
 		return nil, s.fail("nvlink-domain", "joins equal machines: want one machine, or a fabric without NVLink domains")
@@ -108,7 +109,7 @@ func (s *Spec) Join(machine []byte, name string, nodes int) ([]byte, error) {
 	return text, nil
 }
 
-// place finds the rail of each NET of a machine by its name.
+// place finds the rails of all NETs by their names.
 func (s *Spec) place(parts []topo.Part) ([]topo.Part, error) {
 	byName, found := map[string]int{}, map[string]bool{}
 	for rail, names := range s.rails {

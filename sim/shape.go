@@ -15,6 +15,14 @@ type kind struct {
 	foreign     []localConnection // those that others number, with an end here
 	passages    []passage         // between machines
 	shapes      []*shape          // of its machines
+	labels      map[end]uint64    // of ports
+}
+
+// end is the port of a worker, by what it is like, at a connection.
+type end struct {
+	worker     int32
+	connection ref
+	out        bool
 }
 
 // shape is a kind of machines whose passages cross the same links.
@@ -38,6 +46,7 @@ type ref struct{ at, local int32 }
 const own = -1
 
 type localWorker struct {
+	rank  int32 // of the machine's
 	label uint64
 	ports []localPort
 }
@@ -98,8 +107,14 @@ func (y *symmetry) findShapes() bool {
 	if y.connections.most > manyConnections && (y.cluster.Fabric.Routing != topo.Adaptive || len(y.kinds) > nodes/leastGain) {
 		return false
 	}
+	for node, d := range kinds {
+		y.kindOf[node] = examples[d]
+	}
 	for _, k := range y.kinds {
 		y.look(k)
+	}
+	for _, k := range y.kinds {
+		y.describe(k)
 	}
 	if y.irregular {
 		return false
@@ -108,7 +123,7 @@ func (y *symmetry) findShapes() bool {
 	joined := make([]digest, nodes)
 	inParallel(nodes, func(node int) {
 		joined[node] = kinds[node]
-		for _, p := range examples[kinds[node]].passages {
+		for _, p := range y.kindOf[node].passages {
 			links := y.cross(node, p)
 			joined[node] = joined[node].add(uint64(len(links)))
 			for _, l := range links {
@@ -125,31 +140,41 @@ func (y *symmetry) findShapes() bool {
 			if at == maxShapes {
 				return false
 			}
-			y.shapes = append(y.shapes, y.joined(examples[kinds[node]], node))
+			y.shapes = append(y.shapes, y.joined(y.kindOf[node], node))
 		}
 		y.shape[node] = at
 	}
 	return true
 }
 
-// look describes the example of a kind, without the links between machines.
-func (y *symmetry) look(e *kind) {
-	programs, passages := map[int]program{}, map[passage]int{}
-	of := func(worker int) program {
-		if _, known := programs[worker]; !known {
-			programs[worker] = y.program(worker)
+// look finds what the workers of the example of a kind do.
+func (y *symmetry) look(k *kind) {
+	k.labels = map[end]uint64{}
+	for i := range y.workers.size(k.node) {
+		p := y.program(y.workers.first[k.node] + y.schedule.Like(k.node, i))
+		w := localWorker{rank: int32(p.rank - y.ranks.first[k.node]), label: uint64(p.label)}
+		for _, port := range p.ports {
+			c := y.refLike(k.node, port.connection, &y.connections)
+			w.ports = append(w.ports, localPort{port.label, c})
+			k.labels[end{int32(i), c, port.out}] = port.label
 		}
-		return programs[worker]
+		k.workers = append(k.workers, w)
 	}
+}
+
+// describe describes the connections of the example of a kind, without the links
+// between machines.
+func (y *symmetry) describe(k *kind) {
+	passages := map[passage]int{}
 	describe := func(number int) localConnection {
 		c := y.schedule.Connection(number)
-		described := localConnection{ref: y.refLike(e.node, number, &y.connections), passage: own}
+		described := localConnection{ref: y.refLike(k.node, number, &y.connections), passage: own}
 		d := digest(c.Kind).add(uint64(c.Storage)).add(uint64(c.Slots)).add(uint64(len(c.From)))
 		local := len(c.From) > 0
 		end := func(worker int, out bool) {
-			w := y.refLike(e.node, worker, &y.workers)
+			w := y.refLike(k.node, worker, &y.workers)
 			local = local && w.at == own
-			described.ends = append(described.ends, localEnd{of(worker).port(number, out), w})
+			described.ends = append(described.ends, localEnd{y.portLabel(worker, number, out), w})
 		}
 		for _, w := range c.From {
 			end(w, true)
@@ -160,47 +185,49 @@ func (y *symmetry) look(e *kind) {
 		described.label = uint64(d)
 		if local {
 			for _, link := range routeOf(y.cluster, y.schedule, c) {
-				described.links = append(described.links, y.linkRef(e.node, link))
+				described.links = append(described.links, y.linkRef(k.node, link))
 			}
 		} else if len(c.From) > 0 {
 			if c.Kind != schedule.PointToPoint {
 				y.irregular = true // no two machines can be told apart by their neighbours
 			}
-			p := y.passage(e.node, c, of(c.From[0]).rank, of(c.To[0]).rank)
+			p := y.passage(k.node, c)
 			at, known := passages[p]
 			if !known {
-				at = len(e.passages)
+				at = len(k.passages)
 				passages[p] = at
-				e.passages = append(e.passages, p)
+				k.passages = append(k.passages, p)
 			}
 			described.passage = at
 		}
 		return described
 	}
-	seen := map[int]bool{}
-	for i := range y.connections.size(e.node) {
-		e.connections = append(e.connections, describe(y.connections.first[e.node]+y.schedule.Like(e.node, i)))
+	for i := range y.connections.size(k.node) {
+		k.connections = append(k.connections, describe(y.connections.first[k.node]+y.schedule.Like(k.node, i)))
 	}
-	for i := range y.workers.size(e.node) {
-		number := y.workers.first[e.node] + y.schedule.Like(e.node, i)
-		p := of(number)
-		w := localWorker{label: uint64(p.label)}
-		for _, port := range p.ports {
-			c := y.refLike(e.node, port.connection, &y.connections)
-			w.ports = append(w.ports, localPort{port.label, c})
-			if c.at != own && !seen[port.connection] {
-				seen[port.connection] = true
-				e.foreign = append(e.foreign, describe(port.connection))
+	seen := map[ref]bool{}
+	for _, w := range k.workers {
+		for _, port := range w.ports {
+			if c := port.connection; c.at != own && !seen[c] {
+				seen[c] = true
+				owner := y.place(k.node, c)
+				k.foreign = append(k.foreign, describe(y.connections.first[owner]+y.schedule.Like(owner, int(c.local))))
 			}
 		}
-		e.workers = append(e.workers, w)
 	}
 }
 
-// ref names an entity by its place as seen from a node.
-func (y *symmetry) ref(node, number int, of *blocks) ref {
-	place, local := of.at(number)
-	return ref{y.neighbour(node, place), int32(local)}
+// portLabel returns the label of a worker's port, as the example of its machine's
+// kind has it.
+func (y *symmetry) portLabel(worker, connection int, out bool) uint64 {
+	node, local := y.workers.at(worker)
+	return y.kindOf[node].labels[end{int32(y.schedule.Like(node, local)), y.refLike(node, connection, &y.connections), out}]
+}
+
+// rankOf returns the rank of a worker, as a ref from a node.
+func (y *symmetry) rankOf(node, worker int) ref {
+	place, local := y.workers.at(worker)
+	return ref{y.neighbour(node, place), y.kindOf[place].workers[y.schedule.Like(place, local)].rank}
 }
 
 // refLike names a worker or a connection by what it is like.
@@ -234,10 +261,9 @@ type passage struct {
 	writer   ref // what it is like, which tells the flow
 }
 
-// passage returns how a connection of an example, between two ranks, leaves its
-// machine.
-func (y *symmetry) passage(node int, c schedule.Connection, from, to int) passage {
-	p := passage{from: y.ref(node, from, &y.ranks), to: y.ref(node, to, &y.ranks), out: c.OutNET, in: c.InNET}
+// passage returns how a connection of an example leaves its machine.
+func (y *symmetry) passage(node int, c schedule.Connection) passage {
+	p := passage{from: y.rankOf(node, c.From[0]), to: y.rankOf(node, c.To[0]), out: c.OutNET, in: c.InNET}
 	if y.cluster.Fabric.Routing != topo.Adaptive {
 		p.writer = y.refLike(node, c.From[0], &y.workers)
 	}
@@ -291,16 +317,6 @@ type programPort struct {
 	connection int
 	out        bool
 	label      uint64
-}
-
-// port returns the label of the port that a connection is at.
-func (p program) port(connection int, out bool) uint64 {
-	for _, port := range p.ports {
-		if port.connection == connection && port.out == out {
-			return port.label
-		}
-	}
-	return 0
 }
 
 // program goes through the runs of a worker's steps.

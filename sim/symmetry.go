@@ -33,6 +33,7 @@ type symmetry struct {
 	neighbours [][]int32 // of each machine: machines, and then groups of leaves
 	shape      []int32   // of each machine
 	kinds      []*kind
+	kindOf     []*kind // of each machine
 	shapes     []*shape
 }
 
@@ -47,7 +48,7 @@ func newSymmetry(s schedule.Schedule, c *topo.Cluster, p *profile.Profile) *symm
 		schedule: r, cluster: c, profile: p, ranks: newBlocks(c.Nodes, c.FirstRank),
 		workers:     newBlocks(c.Nodes, func(node int) int { worker, _ := r.First(node); return worker }),
 		connections: newBlocks(c.Nodes, func(node int) int { _, connection := r.First(node); return connection }),
-		neighbours:  make([][]int32, c.Nodes), shape: make([]int32, c.Nodes),
+		neighbours:  make([][]int32, c.Nodes), shape: make([]int32, c.Nodes), kindOf: make([]*kind, c.Nodes),
 	}
 	if !y.findShapes() {
 		return nil

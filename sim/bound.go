@@ -14,13 +14,29 @@ import (
 // Patarasuk and Yuan, 2009, for AllReduce; the others follow from each output
 // having to arrive once.
 func Bound(t schedule.Task, c *topo.Cluster) units.Time {
-	gpuRate := func(m *topo.System) units.Rate { return gpuRate(c, m) }
 	bound := cut(t, c.Ranks(), 1, slowest(t, c, gpuRate), reducesInSwitch(t.Algorithm))
-	if c.Nodes > 1 {
-		inNetwork := t.Algorithm == model.CollNet || t.Algorithm == model.CollNetChain || t.Algorithm == model.NVLS
-		bound = max(bound, cut(t, c.Nodes, c.RanksPerNode(), slowest(t, c, portRate), inNetwork))
+	ofNode := func(c *topo.Cluster, node int) units.Rate { return portRate(c.At(node)) }
+	switch inNetwork := t.Algorithm == model.CollNet || t.Algorithm == model.CollNetChain || t.Algorithm == model.NVLS; {
+	case c.Nodes == 1:
+	case c.Even() || t.Collective == model.AllReduce || t.Collective == model.SendRecv || t.Collective.Rooted():
+		bound = max(bound, cut(t, c.Nodes, c.RanksPerNode(), slowest(t, c, ofNode), inNetwork))
+	case t.Collective == model.Exchange: // who is where decides
+	default:
+		for node := range c.Nodes {
+			bound = max(bound, uneven(t, c.RanksOn(node), ofNode(c, node)))
+		}
 	}
 	return bound
+}
+
+// uneven returns the time for what a machine with so many of the ranks must send
+// or be sent, in collectives in which each rank has a block of its own.
+func uneven(t schedule.Task, ranks int, rate units.Rate) units.Time {
+	bytes := float64(t.Bytes()) * (float64(t.Ranks-ranks) / float64(t.Ranks))
+	if t.Collective == model.AllToAll {
+		bytes *= float64(ranks)
+	}
+	return units.FromMicroseconds(bytes / float64(rate) * 1e6)
 }
 
 func reducesInSwitch(a model.Algorithm) bool { return a == model.NVLS || a == model.NVLSTree }
@@ -57,7 +73,7 @@ func cut(t schedule.Task, n, ranks int, rate units.Rate, reduces bool) units.Tim
 }
 
 // slowest returns the least rate of the machines that must send.
-func slowest(t schedule.Task, c *topo.Cluster, rate func(*topo.System) units.Rate) (least units.Rate) {
+func slowest(t schedule.Task, c *topo.Cluster, rate func(c *topo.Cluster, node int) units.Rate) (least units.Rate) {
 	nodes := c.Nodes
 	if t.Collective == model.Exchange && t.Ranks%2 == 1 && nodes > 1 {
 		nodes-- // the last rank has nobody to swap with
@@ -65,7 +81,7 @@ func slowest(t schedule.Task, c *topo.Cluster, rate func(*topo.System) units.Rat
 	var last *topo.System
 	for node := range nodes {
 		if m := c.At(node); m != last {
-			if r := rate(m); last == nil || r < least {
+			if r := rate(c, node); last == nil || r < least {
 				least = r
 			}
 			last = m
@@ -76,8 +92,9 @@ func slowest(t schedule.Task, c *topo.Cluster, rate func(*topo.System) units.Rat
 
 // gpuRate is what all links of a GPU carry out of it, of the machine's GPU with
 // the least NVLinks or else PCI lanes.
-func gpuRate(c *topo.Cluster, m *topo.System) (least units.Rate) {
-	for rank := range c.RanksPerNode() {
+func gpuRate(c *topo.Cluster, node int) (least units.Rate) {
+	m := c.At(node)
+	for rank := c.FirstRank(node); rank < c.FirstRank(node+1); rank++ {
 		rate := units.Rate(0)
 		for _, l := range m.Nodes[c.GPU(rank)].Out {
 			rate += m.Links[l].Rate

@@ -59,8 +59,10 @@ const anomaly = 1.1
 // earlier the slower; one that everything has to cross makes it slower in
 // proportion.
 func TestFaults(t *testing.T) {
-	for _, a := range []model.Algorithm{model.Ring, model.Tree, model.NVLSTree} {
-		w := newTroubled(t, 3, topo.RailOptimised, a, 256*units.MiB)
+	inTurn := topo.RailOptimised
+	inTurn.Sharing = topo.FIFO
+	for i, a := range []model.Algorithm{model.Ring, model.Tree, model.NVLSTree, model.Ring} {
+		w := newTroubled(t, 3, []topo.Fabric{topo.RailOptimised, inTurn}[i/3], a, 256*units.MiB)
 		before := w.calm.Time
 		last := before
 		for _, f := range []sim.Fault{{Rate: 1}, {Rate: .5, At: before / 2}, {Rate: .5, At: before / 4}, {Rate: .5}, {Rate: .1, At: before / 8}, {Rate: .1}} {
@@ -78,10 +80,13 @@ func TestFaults(t *testing.T) {
 
 // The bytes that are left when all ports halve their rate take twice as long.
 func TestFaultEqualsClosedForm(t *testing.T) {
-	w := newTroubled(t, 4, topo.RailOptimised, model.Ring, units.GiB)
-	at := w.calm.Time / 3
-	half := w.with(t, sim.Options{Faults: []sim.Fault{{Link: "NET", Rate: .5, At: at}}})
-	assert.InEpsilon(t, float64(at+2*(w.calm.Time-at)), float64(half), .01)
+	fabric := topo.RailOptimised
+	for _, fabric.Sharing = range []topo.Sharing{topo.Fair, topo.FIFO} {
+		w := newTroubled(t, 4, fabric, model.Ring, units.GiB)
+		at := w.calm.Time / 3
+		half := w.with(t, sim.Options{Faults: []sim.Fault{{Link: "NET", Rate: .5, At: at}}})
+		assert.InEpsilon(t, float64(at+2*(w.calm.Time-at)), float64(half), .01)
+	}
 }
 
 // Traffic waits while a link is down, and no longer; it goes over the rest of a
@@ -125,6 +130,7 @@ func TestDetours(t *testing.T) {
 	fabric := topo.Fabric{Name: "leaves of one", Routing: topo.ECMP, Levels: []topo.Level{{Nodes: 1, Switches: 1, Links: 1}, {Switches: 3, Links: 2}}}
 	rapid.Check(t, func(t *rapid.T) {
 		fabric.Seed = rapid.Uint64Range(0, 3).Draw(t, "seed")
+		fabric.Sharing = rapid.SampledFrom([]topo.Sharing{topo.Fair, topo.FIFO}).Draw(t, "sharing")
 		c, err := topo.NewCluster(machine, 3, 2, fabric)
 		require.NoError(t, err)
 		a := rapid.SampledFrom([]model.Algorithm{model.Ring, model.Tree}).Draw(t, "algorithm")

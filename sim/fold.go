@@ -1,6 +1,10 @@
 package sim
 
-import "tutti/model/schedule"
+import (
+	"sort"
+
+	"tutti/model/schedule"
+)
 
 // fold says which parts of a schedule are simulated, each for a class of parts
 // that all do the same at the same instants.
@@ -14,10 +18,12 @@ type fold struct {
 func newFold(y *symmetry, places []int32, within [3][]int32) *fold {
 	nodes := places[:y.cluster.Nodes]
 	pm, nm := membersOf(places), membersOf(nodes)
+	perPlace := len(within[2])
 	f := &fold{
-		workers:     newClasses(nodes, within[0], nm, membersOf(within[0]), y.schedule.Like),
-		connections: newClasses(nodes, within[1], nm, membersOf(within[1]), y.schedule.Like),
-		links:       newClasses(places, within[2], pm, membersOf(within[2]), func(_, local int) int { return local }),
+		workers:     newClasses(y.workers, nodes, within[0], nm, y.schedule.Like),
+		connections: newClasses(y.connections, nodes, within[1], nm, y.schedule.Like),
+		links: newClasses(newBlocks(len(places), func(place int) int { return place * perPlace }), places, within[2], pm,
+			func(_, local int) int { return local }),
 	}
 	f.split = unsplit{f}
 	return f
@@ -66,12 +72,15 @@ func (w unsplit) copies(item int32) int        { return w.connections.size(item)
 
 // classes divides entities, which are numbered place by place, into classes:
 // two are in one class if their places are, and they are within their places.
-// Without places, each entity is a class of its own.
+// Without places, each entity is a class of its own. Within a place that has fewer
+// entities than others, the last classes are missing.
 type classes struct {
-	total, perPlace int
-	place, local    []int32                    // the class of each
-	like            func(place, local int) int // of a place, to be looked up for one within it: an involution
-	places, locals  members
+	total          int
+	blocks         blocks
+	place, local   []int32                    // the class of each
+	like           func(place, local int) int // of a place, to be looked up for one within it: an involution
+	places, locals members
+	base           []int32 // by class of places, and in all: the first class of entities
 }
 
 // members tells of each class its first member, and how many it has.
@@ -87,18 +96,29 @@ func membersOf(class []int32) (m members) {
 	return m
 }
 
-func newClasses(place, local []int32, places, locals members, like func(place, local int) int) classes {
-	return classes{
-		total: len(place) * len(local), perPlace: len(local), place: place, local: local, like: like,
-		places: places, locals: locals,
+func newClasses(b blocks, place, local []int32, places members, like func(place, local int) int) classes {
+	c := classes{blocks: b, place: place, local: local, like: like, places: places, locals: membersOf(local)}
+	c.base = bases(b, places.first, c.locals)
+	return c
+}
+
+// bases returns the first class of entities of each class of places, of which
+// examples are given, and how many there are in all. What is within a place at all
+// is so within all places of its class, and comes before what is not.
+func bases[T int | int32](b blocks, examples []T, locals members) []int32 {
+	base := make([]int32, len(examples)+1)
+	for i, example := range examples {
+		n := sort.Search(len(locals.first), func(class int) bool { return int(locals.first[class]) >= b.size(int(example)) })
+		base[i+1] = base[i] + int32(n)
 	}
+	return base
 }
 
 func (c *classes) count() int {
 	if c.place == nil {
 		return c.total
 	}
-	return len(c.places.first) * len(c.locals.first)
+	return int(c.base[len(c.base)-1])
 }
 
 // of returns the class of an entity.
@@ -106,12 +126,21 @@ func (c *classes) of(entity int) int32 {
 	if c.place == nil {
 		return int32(entity)
 	}
-	return c.at(entity/c.perPlace, entity%c.perPlace)
+	return c.at(c.blocks.at(entity))
 }
 
 // at returns the class of an entity by its place.
 func (c *classes) at(place, local int) int32 {
-	return c.place[place]*int32(len(c.locals.first)) + c.local[c.like(place, local)]
+	return c.base[c.place[place]] + c.local[c.like(place, local)]
+}
+
+// apart returns the class of places that a class has, and that within them.
+func (c *classes) apart(class int) (place, local int) {
+	if each := len(c.locals.first); c.blocks.even {
+		return class / each, class % each
+	}
+	place = sort.Search(len(c.base), func(i int) bool { return int(c.base[i]) > class }) - 1
+	return place, class - int(c.base[place])
 }
 
 // first returns the first entity of a class.
@@ -119,9 +148,9 @@ func (c *classes) first(class int) int {
 	if c.place == nil {
 		return class
 	}
-	n := len(c.locals.first)
-	place := int(c.places.first[class/n])
-	return place*c.perPlace + c.like(place, int(c.locals.first[class%n]))
+	of, local := c.apart(class)
+	place := int(c.places.first[of])
+	return c.blocks.first[place] + c.like(place, int(c.locals.first[local]))
 }
 
 // size returns how many entities a class has.
@@ -129,6 +158,6 @@ func (c *classes) size(class int32) int {
 	if c.place == nil {
 		return 1
 	}
-	n := int32(len(c.locals.first))
-	return int(c.places.count[class/n]) * int(c.locals.count[class%n])
+	place, local := c.apart(int(class))
+	return int(c.places.count[place]) * int(c.locals.count[local])
 }

@@ -18,11 +18,10 @@ type halves struct {
 	sides  [][]side   // by shape
 	facing [][]int32  // by machine and side: which of the neighbour's sides it is
 	trunks []trunk
-	// perClass is how many connections a class of machines numbers.
-	perClass int32
 
 	class []int32 // of each machine
 	nodes []int   // by class: the machine that is simulated
+	base  []int32 // by class, and in all: the first connection that it numbers
 	// By class and side: the half. Those of connections that the machine numbers
 	// have the numbers of these, and others come after all of them.
 	half    [][]int32
@@ -53,7 +52,7 @@ type trunk struct {
 }
 
 func newHalves(y *symmetry, within [3][]int32) *halves {
-	h := &halves{y: y, within: within, sides: make([][]side, len(y.shapes)), facing: make([][]int32, len(y.shape)), perClass: slices.Max(within[1]) + 1}
+	h := &halves{y: y, within: within, sides: make([][]side, len(y.shapes)), facing: make([][]int32, len(y.shape))}
 	for i, s := range y.shapes {
 		add := func(c localConnection, foreign bool) {
 			if c.passage == own {
@@ -86,8 +85,10 @@ func newHalves(y *symmetry, within [3][]int32) *halves {
 		}
 	})
 	for node, number := range y.shape {
-		for _, c := range y.shapes[number].connections {
-			for _, l := range c.links {
+		s := y.shapes[number]
+		for i := range s.connections {
+			c := &s.connections[i]
+			for _, l := range s.links(c) {
 				if place := y.place(node, l); place >= y.cluster.Nodes && slices.Index(within[2], within[2][l.local]) == int(l.local) {
 					h.trunks = append(h.trunks, trunk{node, within[1][c.local], y.cluster.LinkAt(place, int(l.local))})
 				}
@@ -105,14 +106,15 @@ func (h *halves) divide(class []int32) {
 			h.nodes = append(h.nodes, node)
 		}
 	}
-	next := int32(len(h.nodes)) * h.perClass
+	h.base = bases(h.y.connections, h.nodes, membersOf(h.within[1]))
+	next := h.base[len(h.nodes)]
 	for c, node := range h.nodes {
 		half := make([]int32, len(h.facing[node]))
 		for i, s := range h.sides[h.y.shape[node]] {
-			if half[i] = int32(c)*h.perClass + s.local; s.foreign {
+			if half[i] = h.base[c] + s.local; s.foreign {
 				half[i] = next + int32(len(h.foreign))
 				to := int(h.y.neighbours[node][s.at])
-				h.foreign = append(h.foreign, foreignHalf{to*h.y.connections + h.y.schedule.Like(to, int(s.raw)), int32(c), s.local})
+				h.foreign = append(h.foreign, foreignHalf{h.y.connections.first[to] + h.y.schedule.Like(to, int(s.raw)), int32(c), s.local})
 			}
 		}
 		h.half = append(h.half, half)
@@ -130,7 +132,8 @@ func (h *halves) node(item int) int {
 	if at := item - h.folded.connections.count(); at >= 0 {
 		return h.nodes[h.foreign[at].class]
 	}
-	return h.nodes[item/int(h.perClass)]
+	class, _ := h.folded.connections.apart(item)
+	return h.nodes[class]
 }
 
 func (h *halves) items() int           { return len(h.others) }
@@ -144,18 +147,20 @@ func (h *halves) example(item int) int {
 }
 
 func (h *halves) seen(worker, connection int) int32 {
-	node, owner := worker/h.y.workers, connection/h.y.connections
+	node, _ := h.y.workers.at(worker)
+	owner, raw := h.y.connections.at(connection)
 	if node == owner {
 		return h.folded.connections.of(connection)
 	}
 	at := int32(slices.Index(h.y.neighbours[node], int32(owner)))
-	local := h.within[1][h.y.schedule.Like(owner, connection%h.y.connections)]
+	local := h.within[1][h.y.schedule.Like(owner, raw)]
 	side := slices.IndexFunc(h.sides[h.y.shape[node]], func(s side) bool { return s.foreign && s.at == at && s.local == local })
 	return h.half[h.class[node]][side]
 }
 
 func (h *halves) hasWorker(item, worker int) bool {
-	return h.others[item] == none || worker/h.y.workers == h.node(item)
+	node, _ := h.y.workers.at(worker)
+	return h.others[item] == none || node == h.node(item)
 }
 
 func (h *halves) hasLink(item, link int) bool {
@@ -164,11 +169,12 @@ func (h *halves) hasLink(item, link int) bool {
 }
 
 func (h *halves) copies(item int32) int {
-	local := item % h.perClass
+	locals := h.folded.connections.locals.count
 	if at := int(item) - h.folded.connections.count(); at >= 0 {
-		local = h.foreign[at].local
+		return int(locals[h.foreign[at].local])
 	}
-	return int(h.folded.connections.locals.count[local])
+	_, local := h.folded.connections.apart(int(item))
+	return int(locals[local])
 }
 
 // facingHalf returns the half that the class of a machine's neighbour has of the

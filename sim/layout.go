@@ -185,7 +185,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 	}
 	x.posts = newPosts(o.NIC, p, len(x.connections), c.Ranks())
 	x.wires = newWires(c, p, f, len(x.connections), o.Faults)
-	at := workers(s)
+	at := workers(remembered{s, map[int]schedule.Worker{}})
 	if f.workers.place == nil {
 		at = seats{x.ranks, channels}
 	}

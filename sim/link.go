@@ -87,18 +87,30 @@ func (l *link) add(flows []flow, now units.Time, size units.Bytes, owner, weight
 func (l *link) take(flows []flow, now units.Time, owner int32) (left units.Time, ok bool) {
 	l.advance(now)
 	own := flows[l.first : l.first+l.room]
+	begin := l.clock // of the flow's service
 	for i := range l.count {
 		f := own[l.wrap(l.head+i)]
 		if f.owner != owner {
+			if l.inTurn {
+				begin = max(begin, f.end)
+			}
 			continue
 		}
+		left = max(0, f.end-begin)
 		for ; i < l.count-1; i++ {
-			own[l.wrap(l.head+i)] = own[l.wrap(l.head+i+1)]
+			next := own[l.wrap(l.head+i+1)]
+			if l.inTurn { // those behind it move up
+				next.end -= left
+			}
+			own[l.wrap(l.head+i)] = next
 		}
 		l.count--
 		l.load -= f.weight
+		if l.inTurn && l.count == 0 {
+			l.load = 0
+		}
 		l.rest = 0
-		return max(0, f.end-l.clock), true
+		return left, true
 	}
 	return 0, false
 }

@@ -32,6 +32,9 @@ func (r Result) Loads() []Load {
 func (r Result) EachLoad(yield func(Load) bool) {
 	loads := r.used()
 	for link := range r.wires.cluster.Links() {
+		if !r.wires.cluster.Has(link) {
+			continue
+		}
 		load := Load{Link: link, Like: 1}
 		if i, used := r.wires.index[r.wires.class(link)]; used {
 			load.Bytes, load.Busy = loads[i].Bytes, loads[i].Busy

@@ -1,6 +1,9 @@
 package sim_test
 
 import (
+	"bytes"
+	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -55,13 +58,36 @@ func TestSymmetryOfMixtures(t *testing.T) {
 	}
 }
 
-// drawMixture draws machines of one build, in any order, and joins them.
+// without returns DGX H100 without one of its GPUs and some NETs, by their numbers.
+func without(t require.TestingT, gpu, nets string) *topo.System {
+	text, err := topo.XML("dgx-h100")
+	require.NoError(t, err)
+	text = regexp.MustCompile(`(?s)<gpu dev="[`+gpu+`]".*?</gpu>`).ReplaceAll(text, nil)
+	text = regexp.MustCompile(`<net [^>]*dev="[`+nets+`]"[^>]*/>`).ReplaceAll(text, nil)
+	rank := -1
+	text = regexp.MustCompile(`rank="\d+"`).ReplaceAllFunc(text, func([]byte) []byte { rank++; return fmt.Appendf(nil, `rank="%d"`, rank) })
+	m, err := topo.ReadXML(bytes.NewReader(text), "dgx-h100 without GPU "+gpu+" and NETs "+nets)
+	require.NoError(t, err)
+	return m
+}
+
+// drawMixture draws machines, in any order, and joins them: of one build, that
+// differ in speed, or of any.
 func drawMixture(t *rapid.T, name string, nodes, gpus int, fabric topo.Fabric, known map[string]*topo.System) *topo.Cluster {
 	var parts []topo.Part
 	for left := nodes; left > 0; {
-		change := rapid.SampledFrom([][]string{nil, slowNIC, fastNIC, oneNIC, fastGPUs, slowGPU, fewLinks, ampere, slowPCI}).Draw(t, "machine")
+		change := rapid.SampledFrom([][]string{nil, slowNIC, fastNIC, oneNIC, fastGPUs, slowGPU, fewLinks, ampere, slowPCI, {}, {"3", "-"}, {"0", "5"}, {"-", "1357"}, {"-", "0-6"}}).Draw(t, "machine")
 		key := name + strings.Join(change, " ")
-		if known[key] == nil {
+		if change != nil && len(change) == 0 {
+			key = rapid.SampledFrom([]string{"gb200x4", "dgx-b200", "aws-p5", "dgx-a100"}).Draw(t, "another")
+		}
+		switch {
+		case known[key] != nil:
+		case len(change) == 0:
+			known[key] = variant(t, key)
+		case len(change) > 0 && len(change[0]) == 1:
+			known[key] = without(t, change[0], change[1])
+		default:
 			known[key] = variant(t, name, change...)
 		}
 		n := rapid.IntRange(1, left).Draw(t, "of them")
@@ -104,4 +130,18 @@ func TestMixedRingByHand(t *testing.T) {
 	carried := 8 * 25e9 * p.Efficiency[topo.LinkNET]
 	require.InEpsilon(t, 2*31./32*float64(units.GiB)/carried*1e6, r.Time.Microseconds(), 0.1)
 	require.Contains(t, r.Cause().Name, "node 3")
+}
+
+// A ring has as many channels on all machines as the one that finds the fewest: 7 of
+// 8 where a GPU is missing; and where every other NIC is, the others carry twice as
+// much.
+func TestMissingPartsByHand(t *testing.T) {
+	full, p := variant(t, "dgx-h100"), profile.ForGPU(90)
+	ring := func(last *topo.System) float64 {
+		c, err := topo.NewMixedCluster([]topo.Part{{Machine: full, Nodes: 3}, {Machine: last, Nodes: 1}}, 0, topo.RailOptimised)
+		require.NoError(t, err)
+		return float64(newWorldOn(c).run(t, model.Ring, model.Simple, units.GiB, p).Time)
+	}
+	require.InEpsilon(t, 8./7, ring(without(t, "3", "-"))/ring(full), .02)
+	require.InEpsilon(t, 2, ring(without(t, "-", "1357"))/ring(full), .02)
 }

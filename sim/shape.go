@@ -7,14 +7,37 @@ import (
 	"tutti/topo"
 )
 
-// shape is what machines look like from within that differ in their neighbours
-// alone.
-type shape struct {
+// kind is what machines look like from within, whatever the fabric between them.
+type kind struct {
 	node        int // an example
 	workers     []localWorker
 	connections []localConnection // its own
 	foreign     []localConnection // those that others number, with an end here
 	passages    []passage         // between machines
+	shapes      []*shape          // of its machines
+	labels      map[end]uint64    // of ports
+}
+
+// end is the port of a worker, by what it is like, at a connection.
+type end struct {
+	worker     int32
+	connection ref
+	out        bool
+}
+
+// shape is a kind of machines whose passages cross the same links.
+type shape struct {
+	*kind
+	node    int     // an example
+	crossed [][]ref // by passage
+}
+
+// links returns those of a connection.
+func (s *shape) links(c *localConnection) []ref {
+	if c.passage == own {
+		return c.links
+	}
+	return s.crossed[c.passage]
 }
 
 // ref names an entity of the example, -1, or of one of its neighbours.
@@ -23,6 +46,7 @@ type ref struct{ at, local int32 }
 const own = -1
 
 type localWorker struct {
+	rank  int32 // of the machine's
 	label uint64
 	ports []localPort
 }
@@ -36,8 +60,8 @@ type localConnection struct {
 	ref
 	label   uint64
 	ends    []localEnd
-	links   []ref
-	passage int // of the shape, if it leaves the machine, or else own
+	links   []ref // within the machine
+	passage int   // of the kind, if it leaves the machine, or else own
 }
 
 type localEnd struct {
@@ -47,6 +71,11 @@ type localEnd struct {
 
 // maxShapes is how many shapes there may be: with more, little is alike.
 const maxShapes = 512
+
+// manyConnections is from how many that a machine numbers on, as in AllToAll,
+// finding what is alike takes longer than simulating what little is, where a hash
+// routes each connection its own way or most machines are of kinds of their own.
+const manyConnections = 1 << 13
 
 // findShapes divides the machines by what they look like from within. It
 // returns false if there is too little in common.
@@ -59,39 +88,42 @@ func (y *symmetry) findShapes() bool {
 		for _, word := range words {
 			d = d.add(uint64(word))
 		}
-		kinds[node] = d
-		for _, n := range neighbours {
+		for _, n := range neighbours { // whose ports its own are joined with
+			d = d.add(uint64(y.cluster.Kind(n)))
 			y.neighbours[node] = append(y.neighbours[node], int32(n))
 		}
+		kinds[node] = d
 	})
-	examples := map[digest]*shape{}
-	for node, kind := range kinds {
-		if examples[kind] == nil {
-			examples[kind] = &shape{node: node}
+	examples := map[digest]*kind{}
+	for node, d := range kinds {
+		if examples[d] == nil {
+			examples[d] = &kind{node: node}
+			y.kinds = append(y.kinds, examples[d])
 			if len(examples) > maxShapes {
 				return false
 			}
 		}
 	}
-	for _, kind := range kinds {
-		if e := examples[kind]; e.workers == nil {
-			y.look(e)
-		}
+	if y.connections.most > manyConnections && (y.cluster.Fabric.Routing != topo.Adaptive || len(y.kinds) > nodes/leastGain) {
+		return false
+	}
+	for node, d := range kinds {
+		y.kindOf[node] = examples[d]
+	}
+	for _, k := range y.kinds {
+		y.look(k)
+	}
+	for _, k := range y.kinds {
+		y.describe(k)
 	}
 	if y.irregular {
 		return false
 	}
-	// Machines of a kind may be joined differently by the fabric, or to other
-	// machines of a mixture.
+	// Machines of a kind may be joined differently by the fabric.
 	joined := make([]digest, nodes)
 	inParallel(nodes, func(node int) {
 		joined[node] = kinds[node]
-		for _, n := range y.neighbours[node] {
-			if int(n) < nodes {
-				joined[node] = joined[node].add(uint64(y.cluster.Kind(int(n))))
-			}
-		}
-		for _, p := range examples[kinds[node]].passages {
+		for _, p := range y.kindOf[node].passages {
 			links := y.cross(node, p)
 			joined[node] = joined[node].add(uint64(len(links)))
 			for _, l := range links {
@@ -108,31 +140,41 @@ func (y *symmetry) findShapes() bool {
 			if at == maxShapes {
 				return false
 			}
-			y.shapes = append(y.shapes, y.joined(examples[kinds[node]], node))
+			y.shapes = append(y.shapes, y.joined(y.kindOf[node], node))
 		}
 		y.shape[node] = at
 	}
 	return true
 }
 
-// look describes the example of a shape, without the links between machines.
-func (y *symmetry) look(e *shape) {
-	programs := map[int]program{}
-	of := func(worker int) program {
-		if _, known := programs[worker]; !known {
-			programs[worker] = y.program(worker)
+// look finds what the workers of the example of a kind do.
+func (y *symmetry) look(k *kind) {
+	k.labels = map[end]uint64{}
+	for i := range y.workers.size(k.node) {
+		p := y.program(y.workers.first[k.node] + y.schedule.Like(k.node, i))
+		w := localWorker{rank: int32(p.rank - y.ranks.first[k.node]), label: uint64(p.label)}
+		for _, port := range p.ports {
+			c := y.refLike(k.node, port.connection, &y.connections)
+			w.ports = append(w.ports, localPort{port.label, c})
+			k.labels[end{int32(i), c, port.out}] = port.label
 		}
-		return programs[worker]
+		k.workers = append(k.workers, w)
 	}
+}
+
+// describe describes the connections of the example of a kind, without the links
+// between machines.
+func (y *symmetry) describe(k *kind) {
+	passages := map[passage]int{}
 	describe := func(number int) localConnection {
 		c := y.schedule.Connection(number)
-		described := localConnection{ref: y.refLike(e.node, number, y.connections), passage: own}
+		described := localConnection{ref: y.refLike(k.node, number, &y.connections), passage: own}
 		d := digest(c.Kind).add(uint64(c.Storage)).add(uint64(c.Slots)).add(uint64(len(c.From)))
 		local := len(c.From) > 0
 		end := func(worker int, out bool) {
-			w := y.refLike(e.node, worker, y.workers)
+			w := y.refLike(k.node, worker, &y.workers)
 			local = local && w.at == own
-			described.ends = append(described.ends, localEnd{of(worker).port(number, out), w})
+			described.ends = append(described.ends, localEnd{y.portLabel(worker, number, out), w})
 		}
 		for _, w := range c.From {
 			end(w, true)
@@ -143,51 +185,55 @@ func (y *symmetry) look(e *shape) {
 		described.label = uint64(d)
 		if local {
 			for _, link := range routeOf(y.cluster, y.schedule, c) {
-				described.links = append(described.links, y.linkRef(e.node, link))
+				described.links = append(described.links, y.linkRef(k.node, link))
 			}
 		} else if len(c.From) > 0 {
 			if c.Kind != schedule.PointToPoint {
 				y.irregular = true // no two machines can be told apart by their neighbours
 			}
-			p := y.passage(e.node, c)
-			described.passage = slices.Index(e.passages, p)
-			if described.passage < 0 {
-				described.passage = len(e.passages)
-				e.passages = append(e.passages, p)
+			p := y.passage(k.node, c)
+			at, known := passages[p]
+			if !known {
+				at = len(k.passages)
+				passages[p] = at
+				k.passages = append(k.passages, p)
 			}
+			described.passage = at
 		}
 		return described
 	}
-	seen := map[int]bool{}
-	for i := range y.connections {
-		e.connections = append(e.connections, describe(e.node*y.connections+y.schedule.Like(e.node, i)))
+	for i := range y.connections.size(k.node) {
+		k.connections = append(k.connections, describe(y.connections.first[k.node]+y.schedule.Like(k.node, i)))
 	}
-	for i := range y.workers {
-		number := e.node*y.workers + y.schedule.Like(e.node, i)
-		p := of(number)
-		w := localWorker{label: uint64(p.label)}
-		for _, port := range p.ports {
-			c := y.refLike(e.node, port.connection, y.connections)
-			w.ports = append(w.ports, localPort{port.label, c})
-			if c.at != own && !seen[port.connection] {
-				seen[port.connection] = true
-				e.foreign = append(e.foreign, describe(port.connection))
+	seen := map[ref]bool{}
+	for _, w := range k.workers {
+		for _, port := range w.ports {
+			if c := port.connection; c.at != own && !seen[c] {
+				seen[c] = true
+				owner := y.place(k.node, c)
+				k.foreign = append(k.foreign, describe(y.connections.first[owner]+y.schedule.Like(owner, int(c.local))))
 			}
 		}
-		e.workers = append(e.workers, w)
 	}
 }
 
-// ref names an entity of the given block size by its place as seen from a node.
-func (y *symmetry) ref(node, number, block int) ref {
-	return ref{y.neighbour(node, number/block), int32(number % block)}
+// portLabel returns the label of a worker's port, as the example of its machine's
+// kind has it.
+func (y *symmetry) portLabel(worker, connection int, out bool) uint64 {
+	node, local := y.workers.at(worker)
+	return y.kindOf[node].labels[end{int32(y.schedule.Like(node, local)), y.refLike(node, connection, &y.connections), out}]
+}
+
+// rankOf returns the rank of a worker, as a ref from a node.
+func (y *symmetry) rankOf(node, worker int) ref {
+	place, local := y.workers.at(worker)
+	return ref{y.neighbour(node, place), y.kindOf[place].workers[y.schedule.Like(place, local)].rank}
 }
 
 // refLike names a worker or a connection by what it is like.
-func (y *symmetry) refLike(node, number, block int) ref {
-	r := y.ref(node, number, block)
-	r.local = int32(y.schedule.Like(number/block, int(r.local)))
-	return r
+func (y *symmetry) refLike(node, number int, of *blocks) ref {
+	place, local := of.at(number)
+	return ref{y.neighbour(node, place), int32(y.schedule.Like(place, local))}
 }
 
 func (y *symmetry) neighbour(node, other int) int32 {
@@ -217,13 +263,9 @@ type passage struct {
 
 // passage returns how a connection of an example leaves its machine.
 func (y *symmetry) passage(node int, c schedule.Connection) passage {
-	rank := func(worker int) ref {
-		rank := y.schedule.Worker(worker).Rank
-		return y.ref(node, rank, y.perNode)
-	}
-	p := passage{from: rank(c.From[0]), to: rank(c.To[0]), out: c.OutNET, in: c.InNET}
+	p := passage{from: y.rankOf(node, c.From[0]), to: y.rankOf(node, c.To[0]), out: c.OutNET, in: c.InNET}
 	if y.cluster.Fabric.Routing != topo.Adaptive {
-		p.writer = y.refLike(node, c.From[0], y.workers)
+		p.writer = y.refLike(node, c.From[0], &y.workers)
 	}
 	return p
 }
@@ -233,9 +275,9 @@ func (y *symmetry) cross(node int, p passage) (links []ref) {
 	flow := 0
 	if y.cluster.Fabric.Routing != topo.Adaptive {
 		at := y.place(node, p.writer)
-		flow = flowOf(y.cluster, y.schedule.Worker(at*y.workers+y.schedule.Like(at, int(p.writer.local))))
+		flow = flowOf(y.cluster, y.schedule.Worker(y.workers.first[at]+y.schedule.Like(at, int(p.writer.local))))
 	}
-	for _, link := range y.cluster.RouteFlow(y.number(node, p.from, y.perNode), y.number(node, p.to, y.perNode), p.out, p.in, flow) {
+	for _, link := range y.cluster.RouteFlow(y.rank(node, p.from), y.rank(node, p.to), p.out, p.in, flow) {
 		links = append(links, y.linkRef(node, link))
 	}
 	return links
@@ -249,28 +291,24 @@ func (y *symmetry) place(node int, r ref) int {
 	return node
 }
 
-// number returns the entity that a ref of the example means at a node.
-func (y *symmetry) number(node int, r ref, block int) int {
-	return y.place(node, r)*block + int(r.local)
+// rank returns the one that a ref of the example means at a node.
+func (y *symmetry) rank(node int, r ref) int {
+	return y.ranks.first[y.place(node, r)] + int(r.local)
 }
 
-// joined returns the shape of a node, given that of its kind.
-func (y *symmetry) joined(e *shape, node int) *shape {
-	s := *e
-	s.node = node
-	s.connections, s.foreign = slices.Clone(e.connections), slices.Clone(e.foreign)
-	for _, list := range [][]localConnection{s.connections, s.foreign} {
-		for i := range list {
-			if list[i].passage != own {
-				list[i].links = y.cross(node, e.passages[list[i].passage])
-			}
-		}
+// joined returns the shape of a node of a kind.
+func (y *symmetry) joined(k *kind, node int) *shape {
+	s := &shape{kind: k, node: node}
+	for _, p := range k.passages {
+		s.crossed = append(s.crossed, y.cross(node, p))
 	}
-	return &s
+	k.shapes = append(k.shapes, s)
+	return s
 }
 
 // program is what a worker does, as far as it can be told from others.
 type program struct {
+	rank  int
 	label digest
 	ports []programPort
 }
@@ -281,20 +319,10 @@ type programPort struct {
 	label      uint64
 }
 
-// port returns the label of the port that a connection is at.
-func (p program) port(connection int, out bool) uint64 {
-	for _, port := range p.ports {
-		if port.connection == connection && port.out == out {
-			return port.label
-		}
-	}
-	return 0
-}
-
 // program goes through the runs of a worker's steps.
 func (y *symmetry) program(number int) program {
 	w := y.schedule.Worker(number)
-	p := program{label: digest(w.Role).add(uint64(w.Share * (1 << 32))).add(uint64(w.Steps)).add(uint64(y.cluster.SM(w.Rank)))}
+	p := program{rank: w.Rank, label: digest(w.Role).add(uint64(w.Share * (1 << 32))).add(uint64(w.Steps)).add(uint64(y.cluster.SM(w.Rank)))}
 	if w.Steps == 0 {
 		return p
 	}

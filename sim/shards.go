@@ -76,7 +76,8 @@ func newShards(y *symmetry, f *fold, cores int, o Options) *shards {
 
 // at returns the shard of a worker of the schedule.
 func (p *shards) at(worker int) int32 {
-	return p.of[p.workers.place[worker/p.workers.perPlace]]
+	node, _ := p.workers.blocks.at(worker)
+	return p.of[p.workers.place[node]]
 }
 
 // connection returns the class of connections that an item is, or is a half of.
@@ -146,7 +147,8 @@ type shard struct {
 
 // has tells whether a worker that is simulated is in the shard.
 func (p *shard) has(worker int) bool {
-	return p.of[worker/len(p.workers.locals.first)] == p.number
+	place, _ := p.workers.apart(worker)
+	return p.of[place] == p.number
 }
 
 // runShards runs a simulation on several cores, turn by turn.

@@ -27,26 +27,28 @@ type symmetry struct {
 	cluster  *topo.Cluster
 	profile  *profile.Profile
 
-	perNode     int // ranks
-	workers     int // in the block of a machine
-	connections int
-	irregular   bool      // connections join machines otherwise than one with one
-	neighbours  [][]int32 // of each machine: machines, and then groups of leaves
-	shape       []int32   // of each machine
-	shapes      []*shape
+	ranks, workers, connections blocks
+
+	irregular  bool      // connections join machines otherwise than one with one
+	neighbours [][]int32 // of each machine: machines, and then groups of leaves
+	shape      []int32   // of each machine
+	kinds      []*kind
+	kindOf     []*kind // of each machine
+	shapes     []*shape
 }
 
 // newSymmetry compares the machines of a schedule; it returns nil if too little
 // is known of them, or too little is alike.
 func newSymmetry(s schedule.Schedule, c *topo.Cluster, p *profile.Profile) *symmetry {
 	r, regular := s.(schedule.Regular)
-	if !regular || s.Workers()%c.Nodes != 0 || s.Connections()%c.Nodes != 0 || s.Workers() == 0 {
+	if !regular || s.Workers() == 0 {
 		return nil
 	}
 	y := &symmetry{
-		schedule: r, cluster: c, profile: p, perNode: c.RanksPerNode(),
-		workers: s.Workers() / c.Nodes, connections: s.Connections() / c.Nodes,
-		neighbours: make([][]int32, c.Nodes), shape: make([]int32, c.Nodes),
+		schedule: r, cluster: c, profile: p, ranks: newBlocks(c.Nodes, c.FirstRank),
+		workers:     newBlocks(c.Nodes, func(node int) int { worker, _ := r.First(node); return worker }),
+		connections: newBlocks(c.Nodes, func(node int) int { _, connection := r.First(node); return connection }),
+		neighbours:  make([][]int32, c.Nodes), shape: make([]int32, c.Nodes), kindOf: make([]*kind, c.Nodes),
 	}
 	if !y.findShapes() {
 		return nil

@@ -24,6 +24,19 @@ func TestSymmetryFolds(t *testing.T) {
 	}
 }
 
+// In all-to-all every machine, rail and channel is like any other: one worker that
+// sends and one that receives stand for all.
+func TestSymmetryOfAllToAll(t *testing.T) {
+	w := newWorld(t, "dgx-h100", 8, 0)
+	task := schedule.Task{Collective: model.AllToAll, Algorithm: model.P2P, Protocol: model.Simple, Datatype: model.Float32, Channels: 16, Ranks: 64, Nodes: 8}
+	s, err := schedule.New(task.Sized(units.MiB), w.cluster, w.graphs)
+	require.NoError(t, err)
+	r, err := sim.Run(s, w.cluster, profile.ForGPU(90))
+	require.NoError(t, err)
+	require.Equal(t, 2, r.Workers)
+	require.Equal(t, 2*16*64, r.Of)
+}
+
 // A machine's mirror image has the other tree's channels, and ECMP's hash other
 // cables for them.
 func TestMirrorsUnderECMP(t *testing.T) {

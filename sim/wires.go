@@ -125,6 +125,23 @@ func (s seats) Worker(w int) schedule.Worker {
 	return schedule.Worker{Rank: int(s.ranks[w]), Channel: int(s.channels[w])}
 }
 
+// remembered keeps the same of those workers that were asked for.
+type remembered struct {
+	workers
+	known map[int]schedule.Worker
+}
+
+// Worker has no more than its rank and channel.
+func (r remembered) Worker(w int) schedule.Worker {
+	seat, known := r.known[w]
+	if !known {
+		described := r.workers.Worker(w)
+		seat = schedule.Worker{Rank: described.Rank, Channel: described.Channel}
+		r.known[w] = seat
+	}
+	return seat
+}
+
 // routeOf returns all links that a connection crosses.
 func routeOf(c *topo.Cluster, s workers, n schedule.Connection) (route []int) {
 	if n.Kind == schedule.PointToPoint {
@@ -203,7 +220,7 @@ func (w *wires) keep() {
 		return
 	}
 	for _, t := range h.trunks {
-		link, id := w.use(t.link), h.class[t.node]*h.perClass+t.local
+		link, id := w.use(t.link), h.base[h.class[t.node]]+t.local
 		w.all[id] = append(w.all[id], crossing{link, 1})
 		users := &w.used[link].users
 		users.count++

@@ -15,7 +15,7 @@ func (c *Cluster) RouteAround(from, to, out, in, flow int, failed func(link int)
 	if !slices.ContainsFunc(route, failed) {
 		return route
 	}
-	source, target := port{from / len(c.gpus), out}, port{to / len(c.gpus), in}
+	source, target := port{c.NodeOf(from), out}, port{c.NodeOf(to), in}
 	if source.node == target.node || c.Fabric.Routing != ECMP {
 		return nil
 	}

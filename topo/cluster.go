@@ -9,24 +9,22 @@ import (
 // MaxNodes is how many machines a cluster may have: 131,072 GPUs in nodes of eight.
 const MaxNodes = 1 << 14
 
-// Cluster is a number of machines on a fabric: equal ones, or of one build that
-// differ in speed ([NewMixedCluster]). Ranks count the GPUs of the first machine,
-// then those of the second, and so on. Nothing is stored for a machine, a switch
-// or a cable, but for which machines are of a mixture: all are found by their
-// number.
+// Cluster is a number of machines on a fabric, equal ones or of several kinds
+// ([NewMixedCluster]). Nothing is stored for a machine, a switch or a cable, but
+// for which machines are of a mixture: all are found by their number.
 type Cluster struct {
-	// Machine is that which all nodes are or, of a mixture, what all have at the
-	// least.
+	Layout
+	// Machine is that which all nodes are or, of a mixture, its machine of the
+	// lowest compute capability, under the name of the mixture.
 	Machine *System
-	Nodes   int
 	Fabric  Fabric
 	// ThroughHost has data between GPUs and NICs pass through the memory of the
 	// CPU next to the GPU, as without GPUDirect RDMA.
 	ThroughHost bool
 
-	of, machines []*System // of a mixture: by node, and each once
-	gpus         []int     // the machine's GPUs that take part
-	rails        []int     // by NET
+	kinds        []kind
+	of           []int32 // by node: its kind; nil where there is one
+	links, ports int     // numbers for those of each machine, the most that one has
 	tiers        []Tier
 }
 
@@ -35,31 +33,47 @@ type Cluster struct {
 // have no NET, and with a [*FabricError] for a fabric that is not sound, whose
 // rails are not the machine's, or that has no room for the machines.
 func NewCluster(machine *System, nodes, gpus int, fabric Fabric) (*Cluster, error) {
-	return newCluster(Cluster{Machine: machine, Nodes: nodes, Fabric: fabric}, gpus)
+	if nodes < 1 || nodes > MaxNodes {
+		return nil, fmt.Errorf("%d nodes: want 1 to %d", nodes, MaxNodes)
+	}
+	return NewMixedCluster([]Part{{Machine: machine, Nodes: nodes}}, gpus, fabric)
 }
 
-// newCluster completes a cluster of the given machines.
+// newCluster completes a cluster of the given kinds.
 func newCluster(c Cluster, gpus int) (*Cluster, error) {
-	machine, nodes, fabric := c.Machine, c.Nodes, c.Fabric
-	switch {
-	case nodes < 1 || nodes > MaxNodes:
-		return nil, fmt.Errorf("%d nodes: want 1 to %d", nodes, MaxNodes)
-	case gpus < 0 || gpus > len(machine.GPUs):
-		return nil, fmt.Errorf("%d GPUs of %s: want 1 to %d", gpus, machine.Name, len(machine.GPUs))
-	case nodes > 1 && len(machine.NETs) == 0:
-		return nil, fmt.Errorf("%d nodes of %s: the machine has no <net> to join them by", nodes, machine.Name)
+	nodes, fabric := len(c.of), c.Fabric
+	ranks := make([]int, len(c.kinds))
+	for i := range c.kinds {
+		k := &c.kinds[i]
+		switch {
+		case gpus < 0 || gpus > len(k.GPUs):
+			return nil, fmt.Errorf("%d GPUs of %s: want 1 to %d", gpus, k.Name, len(k.GPUs))
+		case nodes > 1 && len(k.NETs) == 0:
+			return nil, fmt.Errorf("%d nodes of %s: the machine has no <net> to join them by", k.nodes, k.Name)
+		}
+		k.gpus = k.GPUs
+		if gpus > 0 {
+			k.gpus = k.GPUs[:gpus]
+		}
+		ranks[i] = len(k.gpus)
+		c.links, c.ports = max(c.links, len(k.Links)), max(c.ports, len(k.NETs))
 	}
-	if gpus == 0 {
-		gpus = len(machine.GPUs)
+	if len(c.kinds) == 1 {
+		c.of, c.Layout = nil, evenLayout(nodes, ranks[0])
+	} else {
+		each := make([]int, nodes)
+		for node, k := range c.of {
+			each[node] = ranks[k]
+		}
+		c.Layout = newLayout(each)
 	}
-	c.gpus = machine.GPUs[:gpus]
 	if nodes == 1 {
 		return &c, nil
 	}
 	if err := fabric.Check(); err != nil {
 		return nil, err
 	}
-	rails, count, err := fabric.railsOf(machine)
+	count, err := c.placeOnRails()
 	if err != nil {
 		return nil, err
 	}
@@ -67,32 +81,28 @@ func newCluster(c Cluster, gpus int) (*Cluster, error) {
 	if room := fabric.Levels[top].Nodes; room != 0 && nodes > room {
 		return nil, &FabricError{fabric.Name, LevelName(top) + ".nodes", fmt.Sprintf("room for %d machines, and there are %d", room, nodes)}
 	}
-	c.rails = rails
 	c.build(count)
 	return &c, nil
 }
 
-// Ranks returns the number of ranks.
-func (c *Cluster) Ranks() int { return c.Nodes * len(c.gpus) }
-
-// RanksPerNode returns the number of ranks on each machine.
-func (c *Cluster) RanksPerNode() int { return len(c.gpus) }
-
-// GPU returns the node, in the machine's graph, that the rank runs on.
-func (c *Cluster) GPU(rank int) int { return c.gpus[rank%len(c.gpus)] }
+// GPU returns the node, in its machine's graph, that the rank runs on.
+func (c *Cluster) GPU(rank int) int {
+	node := c.NodeOf(rank)
+	return c.kinds[c.Kind(node)].gpus[rank-c.FirstRank(node)]
+}
 
 // ToSwitch returns the links by which a rank reaches its machine's NVSwitch. It
 // panics if the machine has none.
 func (c *Cluster) ToSwitch(rank int) []int {
-	node := rank / len(c.gpus)
-	return c.appendPath(nil, node, c.At(node).Path(c.GPU(rank), c.Machine.NVS))
+	node := c.NodeOf(rank)
+	return c.appendPath(nil, node, c.At(node).Path(c.GPU(rank), c.At(node).NVS))
 }
 
 // FromSwitch returns the links by which the NVSwitch of a rank's machine reaches
 // the rank. It panics if the machine has none.
 func (c *Cluster) FromSwitch(rank int) []int {
-	node := rank / len(c.gpus)
-	return c.appendPath(nil, node, c.At(node).Path(c.Machine.NVS, c.GPU(rank)))
+	node := c.NodeOf(rank)
+	return c.appendPath(nil, node, c.At(node).Path(c.At(node).NVS, c.GPU(rank)))
 }
 
 // Route returns the links from one rank to another, in order. Between nodes it
@@ -103,7 +113,7 @@ func (c *Cluster) Route(from, to, out, in int) []int { return c.RouteFlow(from, 
 // RouteFlow is [Cluster.Route] for one of several flows with the same ends: what
 // ECMP tells apart by their ports or queue pairs.
 func (c *Cluster) RouteFlow(from, to, out, in, flow int) []int {
-	a, b := from/len(c.gpus), to/len(c.gpus)
+	a, b := c.NodeOf(from), c.NodeOf(to)
 	if a == b {
 		return c.appendPath(nil, a, c.At(a).Path(c.GPU(from), c.GPU(to)))
 	}
@@ -120,25 +130,44 @@ func (c *Cluster) across(from, to int, source, target port, by picks) []int {
 
 func (c *Cluster) appendPath(route []int, node int, p Path) []int {
 	for _, l := range p.Links {
-		route = append(route, node*len(c.Machine.Links)+l)
+		route = append(route, node*c.links+l)
 	}
 	return route
 }
 
 // Link describes a link of the cluster by its number. Links are numbered machine
 // by machine, in the order of [System.Links]; then, tier by tier from the leaves
-// up, the cables of the fabric, for each the way up and the way down.
+// up, the cables of the fabric, for each the way up and the way down. Of a
+// mixture, each machine has as many numbers as the one with the most links or
+// NETs; those that stand for nothing ([Cluster.Has]) carry nothing.
 func (c *Cluster) Link(id int) (LinkType, units.Rate) {
-	if each := len(c.Machine.Links); id < c.cables() {
-		l := c.At(id / each).Links[id%each]
+	if !c.Has(id) {
+		return LinkLOC, 0
+	}
+	if id < c.cables() {
+		l := c.At(id / c.links).Links[id%c.links]
 		return l.Type, l.Rate
 	}
 	t := c.tierOf(id)
 	trunk := (id - t.First) / 2
-	if nets := len(c.Machine.NETs); t.level == 0 {
-		return LinkNET, min(t.rate(trunk), c.At(trunk/nets).netRate(trunk%nets))
+	if t.level == 0 {
+		return LinkNET, c.portRate(c.At(trunk/c.ports), trunk%c.ports)
 	}
 	return LinkNET, t.rate(trunk)
+}
+
+// Has tells whether there is a link of a number: machines of a mixture may have
+// fewer links or NETs than others.
+func (c *Cluster) Has(id int) bool {
+	switch {
+	case id < c.cables():
+		return id%c.links < len(c.At(id/c.links).Links)
+	case id < c.tiers[0].First+c.tiers[0].Links:
+		port := (id - c.tiers[0].First) / 2
+		return port%c.ports < len(c.At(port/c.ports).NETs)
+	default:
+		return true
+	}
 }
 
 // Latency returns what the fabric states for a link: 0 inside a machine and
@@ -151,9 +180,9 @@ func (c *Cluster) Latency(id int) units.Time {
 }
 
 // cables is the number of the first cable.
-func (c *Cluster) cables() int { return c.Nodes * len(c.Machine.Links) }
+func (c *Cluster) cables() int { return c.Nodes * c.links }
 
-// Links returns the number of links of the cluster.
+// Links returns how many numbers links have.
 func (c *Cluster) Links() int {
 	if len(c.tiers) == 0 {
 		return c.cables()

@@ -2,6 +2,7 @@ package topo
 
 import (
 	"fmt"
+	"slices"
 
 	"tutti/model/units"
 )
@@ -149,27 +150,54 @@ func (f *Fabric) Check() error {
 	return nil
 }
 
-// railsOf returns the rail of each NET of a machine, and the number of rails.
-func (f *Fabric) railsOf(machine *System) (rails []int, count int, err error) {
-	rails = f.Rails
-	if rails == nil {
-		rails = railsByName(machine)
-	}
-	if len(rails) != len(machine.NETs) {
-		return nil, 0, &FabricError{f.Name, "rails", fmt.Sprintf("%d NETs stand on rails, but %s has %d", len(rails), machine.Name, len(machine.NETs))}
-	}
+// placeOnRails finds the rail of each NET, and the number of rails.
+func (c *Cluster) placeOnRails() (count int, err error) {
+	var named []*kind // those whose NETs are told by name
+	var most *kind    // of these, the one with the most rails
 	used := map[int]bool{}
-	for _, r := range rails {
-		if r < 0 || r >= len(rails) {
-			return nil, 0, &FabricError{f.Name, "rails", fmt.Sprintf("rail %d: want 0 to %d", r, len(rails)-1)}
+	for i := range c.kinds {
+		k := &c.kinds[i]
+		if k.rails == nil {
+			k.rails = c.Fabric.Rails
 		}
-		used[r] = true
-		count = max(count, r+1)
+		if k.rails == nil {
+			k.rails, named = railsByName(k.System), append(named, k)
+			if most == nil || slices.Max(k.rails) > slices.Max(most.rails) {
+				most = k
+			}
+		}
+		if len(k.rails) != len(k.NETs) {
+			return 0, &FabricError{c.Fabric.Name, "rails", fmt.Sprintf("%d NETs stand on rails, but %s has %d", len(k.rails), k.Name, len(k.NETs))}
+		}
+		for _, r := range k.rails {
+			if r < 0 || r >= c.ports {
+				return 0, &FabricError{c.Fabric.Name, "rails", fmt.Sprintf("rail %d: want 0 to %d", r, c.ports-1)}
+			}
+			used[r] = true
+			count = max(count, r+1)
+		}
 	}
 	if len(used) != count {
-		return nil, 0, &FabricError{f.Name, "rails", fmt.Sprintf("%d rails are used of %d: want every one", len(used), count)}
+		return 0, &FabricError{c.Fabric.Name, "rails", fmt.Sprintf("%d rails are used of %d: want every one", len(used), count)}
 	}
-	return rails, count, nil
+	for _, k := range named {
+		k.follow(most)
+	}
+	return count, nil
+}
+
+// follow puts NETs on the rails that their names are on at another machine, if it
+// has all of them.
+func (k *kind) follow(other *kind) {
+	var rails []int
+	for _, net := range k.NETs {
+		at := slices.IndexFunc(other.NETs, func(n int) bool { return other.Nodes[n].Name == k.Nodes[net].Name })
+		if at < 0 {
+			return
+		}
+		rails = append(rails, other.rails[at])
+	}
+	k.rails = rails
 }
 
 func railsByName(machine *System) []int {

@@ -191,7 +191,7 @@ func TestTiers(t *testing.T) {
 	assert.Zero(t, c.Latency(c.Tiers()[1].First))
 	assert.Zero(t, c.Latency(0))
 	assert.False(t, c.Reduces(0))
-	assert.Equal(t, 5, c.Rail(5))
+	assert.Equal(t, 5, c.Rail(0, 5))
 }
 
 // A cluster stores nothing per machine.

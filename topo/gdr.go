@@ -2,7 +2,7 @@ package topo
 
 // toNIC appends the links from a rank to a NET of its machine.
 func (c *Cluster) toNIC(route []int, rank, net int) []int {
-	node, gpu := rank/len(c.gpus), c.GPU(rank)
+	node, gpu := c.NodeOf(rank), c.GPU(rank)
 	m := c.At(node)
 	if cpu := m.hostOf(gpu); c.ThroughHost && cpu >= 0 {
 		route = c.appendPath(route, node, m.Path(gpu, cpu))
@@ -13,7 +13,7 @@ func (c *Cluster) toNIC(route []int, rank, net int) []int {
 
 // fromNIC appends the links from a NET of its machine to a rank.
 func (c *Cluster) fromNIC(route []int, rank, net int) []int {
-	node, gpu := rank/len(c.gpus), c.GPU(rank)
+	node, gpu := c.NodeOf(rank), c.GPU(rank)
 	m := c.At(node)
 	if cpu := m.hostOf(gpu); c.ThroughHost && cpu >= 0 {
 		route = c.appendPath(route, node, m.Path(m.NETs[net], cpu))

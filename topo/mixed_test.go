@@ -1,6 +1,9 @@
 package topo_test
 
 import (
+	"bytes"
+	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -46,22 +49,63 @@ func TestMixedCluster(t *testing.T) {
 	assert.Equal(t, 2*8*600*units.Gbps, leaves.Capacity)
 }
 
-// A mixture is of one build.
+// without returns DGX H100 without some of its GPUs and NETs, by their numbers.
+func without(t require.TestingT, name string, gpus, nets string) *topo.System {
+	text, err := topo.XML("dgx-h100")
+	require.NoError(t, err)
+	text = regexp.MustCompile(`(?s)<gpu dev="[`+gpus+`]".*?</gpu>`).ReplaceAll(text, nil)
+	text = regexp.MustCompile(`<net [^>]*dev="[`+nets+`]"[^>]*/>`).ReplaceAll(text, nil)
+	rank := -1
+	text = regexp.MustCompile(`rank="\d+"`).ReplaceAllFunc(text, func([]byte) []byte { rank++; return fmt.Appendf(nil, `rank="%d"`, rank) })
+	m, err := topo.ReadXML(bytes.NewReader(text), name)
+	require.NoError(t, err)
+	return m
+}
+
+// Machines of any shape join: ranks count the GPUs that each has, NETs are on the
+// rails that their names have elsewhere, and numbers that stand for no link carry
+// nothing.
+func TestMixedShapes(t *testing.T) {
+	full, seven, half := open(t, "dgx-h100"), without(t, "seven.xml", "3", "-"), without(t, "half.xml", "-", "1357")
+	c, err := topo.NewMixedCluster([]topo.Part{{Machine: seven, Nodes: 1}, {Machine: full, Nodes: 1}, {Machine: half, Nodes: 1}}, 0, topo.RailOptimised)
+	require.NoError(t, err)
+	assert.Equal(t, 23, c.Ranks())
+	assert.Equal(t, []int{0, 0, 1, 1, 2}, []int{c.NodeOf(0), c.NodeOf(6), c.NodeOf(7), c.NodeOf(14), c.NodeOf(15)})
+	assert.Equal(t, []int{7, 8, 8, 8}, []int{c.RanksOn(0), c.RanksOn(1), c.RanksOn(2), c.RanksPerNode()})
+	assert.Equal(t, 4, c.Rail(2, 2))
+	assert.Equal(t, 8+8+4, c.Tiers()[0].Cables)
+	from, _ := ends(c, c.Route(3, 7, 4, 4)[0])
+	assert.Equal(t, "node 0 GPU 0000:50:00.0", from) // after the one that is missing
+	assert.Equal(t, "7 GPUs of seven.xml take part, and 8 of dgx-h100", c.Differs())
+	missing := 0
+	for link := range c.Links() {
+		if _, rate := c.Link(link); !c.Has(link) {
+			missing++
+			assert.Zero(t, rate)
+		} else {
+			assert.Positive(t, rate)
+			place, local := c.Place(link)
+			assert.Equal(t, link, c.LinkAt(place, local))
+		}
+	}
+	// A GPU's links with its switches and the NVSwitch, and a NET's, both ways; and
+	// the cables of missing NETs.
+	assert.Equal(t, 3*len(full.Links)-len(seven.Links)-len(full.Links)-len(half.Links)+2*4, missing)
+	even, err := topo.NewMixedCluster([]topo.Part{{Machine: seven, Nodes: 1}, {Machine: full, Nodes: 1}}, 7, topo.RailOptimised)
+	require.NoError(t, err)
+	assert.Empty(t, even.Differs())
+}
+
+// A mixture fails where one machine does.
 func TestMixedClusterErrors(t *testing.T) {
 	fast := open(t, "dgx-h100")
-	for want, other := range map[string]*topo.System{
-		"machines of one cluster may differ in speed alone, and dgx-h100 has 8 nodes of type GPU, and gb200x4 has 4: want machines of one build":                                                                        open(t, "gb200x4"),
-		"machines of one cluster may differ in speed alone, and GPU 0000:10:00.0 of dgx-h100 has GPUDirect RDMA true and CollNet false, and 0000:10:00.0 of no-gdr.xml has false and false: want machines of one build": changed(t, "no-gdr.xml", `gdr="1"`, `gdr="0"`),
-		"machines of one cluster may differ in speed alone, and link 64 of dgx-h100 joins GPU 0000:10:00.0 and NVS 0 by NVL, and that of apart.xml GPU 0000:20:00.0 and NVS 0 by NVL: want machines of one build": changed(t, "apart.xml",
-			"rank=\"0\" gdr=\"1\">\n          <nvlink target=\"fffffff:ffff:ff\" count=\"18\" tclass=\"0x068000\"/>", `rank="0" gdr="1">`),
-		"the NETs of dgx-h100 are on rails [0 1 2 3 4 5 6 7] by their names, and those of twins.xml on [0 0 1 2 3 4 5 6]: want the same names": changed(t, "twins.xml", `"mlx5_1"`, `"mlx5_0"`),
-		"0 nodes of none.xml: want 1 to 16384, of all together":                                                                                nil,
+	for want, part := range map[string]topo.Part{
+		"0 nodes of dgx-h100: want 1 to 16384, of all together":                   {Machine: fast},
+		"1 nodes of no.xml: the machine has no <net> to join them by":             {Machine: without(t, "no.xml", "-", "0-7"), Nodes: 1},
+		"5 GPUs of gb200x4: want 1 to 4":                                          {Machine: open(t, "gb200x4"), Nodes: 1},
+		"fabric rail-optimised: rails: 1 NETs stand on rails, but dgx-h100 has 8": {Machine: fast, Nodes: 1, Rails: []int{0}},
 	} {
-		parts := []topo.Part{{Machine: fast, Nodes: 1}, {Machine: other, Nodes: 1}}
-		if other == nil {
-			parts = []topo.Part{{Machine: fast, Nodes: 1}, {Machine: changed(t, "none.xml"), Nodes: 0}}
-		}
-		_, err := topo.NewMixedCluster(parts, 0, topo.RailOptimised)
+		_, err := topo.NewMixedCluster([]topo.Part{part, {Machine: without(t, "half.xml", "-", "1357"), Nodes: 1}}, 5, topo.RailOptimised)
 		assert.EqualError(t, err, want)
 	}
 }

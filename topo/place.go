@@ -6,9 +6,9 @@ package topo
 // Places of a tier have the same links in the same order.
 func (c *Cluster) Place(link int) (place, local int) {
 	if link < c.cables() {
-		return link / len(c.Machine.Links), link % len(c.Machine.Links)
+		return link / c.links, link % c.links
 	}
-	firstPlace, firstLocal := 0, len(c.Machine.Links)
+	firstPlace, firstLocal := 0, c.links
 	for i := range c.tiers {
 		t := &c.tiers[i]
 		places, links := c.placesOf(i)
@@ -38,7 +38,7 @@ func (c *Cluster) placesOf(tier int) (places, links int) {
 // Places returns the number of places, and how many links are told apart within
 // places.
 func (c *Cluster) Places() (places, links int) {
-	places, links = c.Nodes, len(c.Machine.Links)
+	places, links = c.Nodes, c.links
 	for i := range c.tiers {
 		more, each := c.placesOf(i)
 		if i > 0 {
@@ -51,9 +51,9 @@ func (c *Cluster) Places() (places, links int) {
 
 // LinkAt returns the number of a link by its place.
 func (c *Cluster) LinkAt(place, local int) int {
-	local -= len(c.Machine.Links)
+	local -= c.links
 	if local < 0 {
-		return place*len(c.Machine.Links) + local + len(c.Machine.Links)
+		return place*c.links + local + c.links
 	}
 	for i := range c.tiers {
 		places, links := c.placesOf(i)
@@ -74,11 +74,11 @@ func (c *Cluster) LinkAt(place, local int) int {
 // those below the switches that it leads up from.
 func (c *Cluster) Below(link int) (first, count int) {
 	if link < c.cables() {
-		return link / len(c.Machine.Links), 1
+		return link / c.links, 1
 	}
 	t := c.tierOf(link)
 	if t.level == 0 {
-		return (link - t.First) / 2 / len(c.Machine.NETs), 1
+		return (link - t.First) / 2 / c.ports, 1
 	}
 	below := &c.tiers[t.level-1]
 	first = (link - t.First) / 2 / t.each / below.Rails * below.Nodes
@@ -102,8 +102,9 @@ func (c *Cluster) Opposite(link int) int {
 // LinkKind says what a link joins, whichever one it is: "GPU > NVS", "NET > leaf",
 // "spine > leaf".
 func (c *Cluster) LinkKind(link int) string {
-	if m := c.Machine; link < c.cables() {
-		l := m.Links[link%len(m.Links)]
+	if link < c.cables() {
+		m := c.At(link / c.links)
+		l := m.Links[link%c.links]
 		return m.Nodes[l.From].Type.String() + " > " + m.Nodes[l.To].Type.String()
 	}
 	t := c.tierOf(link)

@@ -39,7 +39,7 @@ type Tier struct {
 	level  int
 	pooled bool
 	each   int          // trunks from a group below
-	rates  []units.Rate // of those, by rail; of ports, by NET
+	rates  []units.Rate // of those, by rail
 }
 
 // port is a NET of a machine.
@@ -64,7 +64,7 @@ func (c *Cluster) build(rails int) {
 		t.Groups = (c.Nodes + t.Nodes - 1) / t.Nodes * t.Rails
 		t.Switches = t.Groups * t.Planes
 		if i == 0 {
-			down = c.buildPorts(&t, l)
+			down = c.buildPorts(&t)
 		} else {
 			down = t.buildTrunks(&c.tiers[i-1], l, down)
 		}
@@ -74,30 +74,36 @@ func (c *Cluster) build(rails int) {
 }
 
 // buildPorts lays out the cables from the machines to the leaves. It returns
-// what the ports of a leaf carry together, by rail where they are apart.
-func (c *Cluster) buildPorts(t *Tier, l Level) []units.Rate {
-	m := c.Machine
-	down, ports := make([]units.Rate, t.Rails), make([]int, t.Rails)
-	for k := range m.NETs {
-		rate := units.Rate(0)
-		for _, m := range c.Machines() {
-			own := m.netRate(k)
-			if l.Rate > 0 {
-				own = min(own, l.Rate)
-			}
-			rate = max(rate, own)
-			t.Capacity += units.Rate(own * units.Rate(c.count(m)))
+// what the ports of a leaf carry together, by rail where they are apart, below
+// machines with the fastest.
+func (c *Cluster) buildPorts(t *Tier) []units.Rate {
+	down := make([]units.Rate, t.Rails)
+	for _, k := range c.kinds {
+		own, ports := make([]units.Rate, t.Rails), make([]int, t.Rails)
+		for net, rail := range k.rails {
+			rate := c.portRate(k.System, net)
+			t.CableRate = max(t.CableRate, rate)
+			t.Capacity += units.Rate(rate * units.Rate(k.nodes))
+			own[rail%t.Rails] += units.Rate(rate * units.Rate(t.Nodes))
+			ports[rail%t.Rails] += t.Nodes
+			t.Down = max(t.Down, ports[rail%t.Rails])
 		}
-		t.rates = append(t.rates, rate)
-		t.CableRate = max(t.CableRate, rate)
-		rail := c.rails[k] % t.Rails
-		down[rail] += units.Rate(rate * units.Rate(t.Nodes))
-		ports[rail] += t.Nodes
-		t.Down = max(t.Down, ports[rail])
+		for rail, rate := range own {
+			down[rail] = max(down[rail], rate)
+		}
+		t.Cables += k.nodes * len(k.NETs)
 	}
-	t.Cables = c.Nodes * len(m.NETs)
-	t.Links = 2 * t.Cables
+	t.Links = 2 * c.Nodes * c.ports
 	return down
+}
+
+// portRate is what the cable of a machine's NET carries.
+func (c *Cluster) portRate(m *System, net int) units.Rate {
+	rate := m.Links[m.Nodes[m.NETs[net]].Out[0]].Rate
+	if cable := c.Fabric.Levels[0].Rate; cable > 0 {
+		rate = min(rate, cable)
+	}
+	return rate
 }
 
 // buildTrunks lays out the cables between two tiers. Of the lower one's groups,
@@ -138,8 +144,8 @@ func (t *Tier) rate(trunk int) units.Rate { return t.rates[trunk/t.each%len(t.ra
 // machine. Links within machines have the numbers below the first tier's.
 func (c *Cluster) Tiers() []Tier { return c.tiers }
 
-// Rail returns the rail that a NET is on, in a cluster of several machines.
-func (c *Cluster) Rail(net int) int { return c.rails[net] }
+// Rail returns the rail that a NET of a machine is on, in a cluster of several.
+func (c *Cluster) Rail(node, net int) int { return c.kinds[c.Kind(node)].rails[net] }
 
 // tierOf returns the tier of a link that is not inside a machine.
 func (c *Cluster) tierOf(link int) *Tier {
@@ -153,7 +159,7 @@ func (c *Cluster) tierOf(link int) *Tier {
 // group is the index of the group of a level's switches that a port is below.
 func (c *Cluster) group(level int, p port) int {
 	t := &c.tiers[level]
-	return p.node/t.Nodes*t.Rails + c.rails[p.net]%t.Rails
+	return p.node/t.Nodes*t.Rails + c.Rail(p.node, p.net)%t.Rails
 }
 
 // meet returns the lowest level that joins two ports.
@@ -169,7 +175,7 @@ func (c *Cluster) meet(a, b port) int {
 // has the numbers that follow theirs. Equal picks lead to the same switch from
 // everywhere below it.
 func (c *Cluster) climb(links []int, p port, level int, by picks) []int {
-	links = append(links, c.tiers[0].First+2*(p.node*len(c.Machine.NETs)+p.net))
+	links = append(links, c.tiers[0].First+2*(p.node*c.ports+p.net))
 	plane := 0
 	for i := 1; i <= level; i++ {
 		t, trunk := &c.tiers[i], c.group(i-1, p)
@@ -236,14 +242,14 @@ func (c *Cluster) Reduces(net int) bool {
 // the NETs of this number meet: the root of an in-network reduction. From every
 // rank it is the same switch. It panics for a cluster of one machine.
 func (c *Cluster) ToRoot(rank, net int) []int {
-	node := rank / len(c.gpus)
+	node := c.NodeOf(rank)
 	links := c.toNIC(nil, rank, net)
 	return c.climb(links, port{node, net}, c.root(net), c.picked(c.hash(port{}, port{net: net}, 0)))
 }
 
 // FromRoot returns the links from the switch that ToRoot leads to back to a rank.
 func (c *Cluster) FromRoot(rank, net int) []int {
-	node := rank / len(c.gpus)
+	node := c.NodeOf(rank)
 	links := c.descend(nil, port{node, net}, c.root(net), c.picked(c.hash(port{}, port{net: net}, 0)))
 	return c.fromNIC(links, rank, net)
 }
@@ -255,16 +261,16 @@ func (c *Cluster) root(net int) int { return c.meet(port{0, net}, port{c.Nodes -
 // "leaf 24 > spine 7 cable 1" and, where cables are one trunk, "leaf 24 >
 // spines 0 to 31".
 func (c *Cluster) LinkName(id int) string {
-	m := c.Machine
 	if id < c.cables() {
-		l := m.Links[id%len(m.Links)]
-		return c.nodeName(id/len(m.Links), l.From) + " > " + c.nodeName(id/len(m.Links), l.To)
+		node := id / c.links
+		l := c.At(node).Links[id%c.links]
+		return c.nodeName(node, l.From) + " > " + c.nodeName(node, l.To)
 	}
 	t := c.tierOf(id)
 	trunk := (id - t.First) / 2
 	if t.level == 0 {
-		p := port{trunk / len(m.NETs), trunk % len(m.NETs)}
-		return c.directed(id, [2]string{c.nodeName(p.node, m.NETs[p.net]), fmt.Sprintf("leaf %d", c.group(0, p))})
+		p := port{trunk / c.ports, trunk % c.ports}
+		return c.directed(id, [2]string{c.nodeName(p.node, c.At(p.node).NETs[p.net]), fmt.Sprintf("leaf %d", c.group(0, p))})
 	}
 	below, group := &c.tiers[t.level-1], trunk/t.each
 	if t.pooled {

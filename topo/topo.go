@@ -3,7 +3,7 @@
 //
 // A [System] is one machine. It is read from an NCCL topology XML, the file
 // that NCCL_TOPO_DUMP_FILE writes, or taken from the machines that are built
-// in ([Open]). A [Cluster] is a number of machines, equal or of one build, joined
+// in ([Open]). A [Cluster] is a number of machines, equal or of several kinds, joined
 // by rails of leaf switches and a spine; it stores next to nothing per node, so
 // that its size is free.
 //

@@ -75,7 +75,7 @@ func (f machineFlags) join(c *cobra.Command, fabricName string, nodes []int, gpu
 	case mixture != nil && len(nodes) > 0 && (len(nodes) > 1 || nodes[0] != sum):
 		return nil, usage(fmt.Errorf("--nodes: --machine %s is %d: leave --nodes out", f.machine, sum))
 	case len(mixture) == 1:
-		f.machine, nodes = mixture[0].name, []int{sum}
+		f.machine, nodes = mixture[0].Name, []int{sum}
 	case mixture != nil:
 		v, err := f.joinMixed(c, spec, mixture, gpus, change)
 		return []*clusterView{v}, err

@@ -131,13 +131,21 @@ func fabricTable(list []fabricInfo) *table {
 
 // description is the JSON form of tutti topo show.
 type description struct {
-	Schema  string       `json:"schema"`
-	Machine machineInfo  `json:"machine"`
-	Assumed []string     `json:"assumed,omitempty"`
-	GPUs    []gpuInfo    `json:"gpus"`
-	NETs    []netInfo    `json:"nets"`
-	Paths   []pathInfo   `json:"paths"`
-	Cluster *clusterInfo `json:"cluster,omitempty"`
+	Schema string `json:"schema"`
+	*MachineParts
+	Assumed  []string       `json:"assumed,omitempty"`
+	Machines []MachineParts `json:"machines,omitempty"` // of a mixture
+	Cluster  *clusterInfo   `json:"cluster,omitempty"`
+}
+
+// MachineParts is a machine with what it has.
+type MachineParts struct {
+	Machine machineInfo `json:"machine"`
+	GPUs    []gpuInfo   `json:"gpus"`
+	NETs    []netInfo   `json:"nets"`
+	Paths   []pathInfo  `json:"paths"`
+
+	system *topo.System
 }
 
 type gpuInfo struct {
@@ -187,10 +195,33 @@ type tierInfo struct {
 	SHARP    bool    `json:"sharp"`
 }
 
-// describe puts all that is known of a cluster and its machine together.
+// describe puts all that is known of a cluster and its machines together.
 func describe(v *clusterView) description {
-	s := v.Machine
-	d := description{Schema: "tutti.topo/1", Machine: summarise(s.Name, s), Assumed: v.assumed}
+	d := description{Schema: "tutti.topo/1", Assumed: v.assumed}
+	for kind := range v.Machines() {
+		d.Machines = append(d.Machines, describeMachine(v.AllOf(kind)))
+	}
+	if !v.Mixed() {
+		d.MachineParts, d.Machines = &d.Machines[0], nil
+	}
+	if v.Nodes > 1 {
+		c := &clusterInfo{Fabric: v.Fabric.Name, Routing: v.Fabric.Routing.String(), Nodes: v.Nodes, Ranks: v.Ranks()}
+		for i, t := range v.Tiers() {
+			l := v.Fabric.Levels[i]
+			c.Tiers = append(c.Tiers, tierInfo{
+				t.Name, t.Switches, t.Down, t.Up, t.Cables, gbps(t.CableRate),
+				float64(t.Capacity/units.GBps) / 1000, l.Latency.Microseconds(), l.Reduces,
+			})
+		}
+		d.Cluster = c
+	}
+	return d
+}
+
+// describeMachine tells of the machine that all nodes of a cluster are.
+func describeMachine(c *topo.Cluster) MachineParts {
+	s := c.Machine
+	d := MachineParts{Machine: summarise(s.Name, s), system: s}
 	for rank, g := range s.GPUs {
 		n := gpuInfo{Rank: rank, Bus: s.Nodes[g].Name, SM: s.Nodes[g].SM, NUMA: numa(s, g)}
 		n.NVLinks, n.NVLink = nvlinks(s, g)
@@ -213,8 +244,8 @@ func describe(v *clusterView) description {
 			}
 		}
 		n.Type = best.String()
-		if v.Nodes > 1 {
-			rail := v.Rail(k)
+		if c.Nodes > 1 {
+			rail := c.Rail(0, k)
 			n.Rail = &rail
 		}
 		d.NETs = append(d.NETs, n)
@@ -228,17 +259,6 @@ func describe(v *clusterView) description {
 		for _, at := range s.NETs {
 			d.Paths = append(d.Paths, pathOf(s, fmt.Sprintf("GPU%d", i), s.Nodes[at].Name, g, at))
 		}
-	}
-	if v.Nodes > 1 {
-		c := &clusterInfo{Fabric: v.Fabric.Name, Routing: v.Fabric.Routing.String(), Nodes: v.Nodes, Ranks: v.Ranks()}
-		for i, t := range v.Tiers() {
-			l := v.Fabric.Levels[i]
-			c.Tiers = append(c.Tiers, tierInfo{
-				t.Name, t.Switches, t.Down, t.Up, t.Cables, gbps(t.CableRate),
-				float64(t.Capacity/units.GBps) / 1000, l.Latency.Microseconds(), l.Reduces,
-			})
-		}
-		d.Cluster = c
 	}
 	return d
 }
@@ -263,29 +283,48 @@ const maxMatrix = 40
 // write describes the cluster for people.
 func (v *clusterView) write(w io.Writer) error {
 	d := describe(v)
-	fmt.Fprintf(w, "%s\n", d.Machine.Name)
-	if d.Machine.About != "" {
-		fmt.Fprintf(w, "%s\nsource: %s\n", d.Machine.About, d.Machine.Source)
+	machines := d.Machines
+	if !v.Mixed() {
+		machines = []MachineParts{*d.MachineParts}
 	}
-	if v.Mixed() {
-		fmt.Fprintln(w, "machines that differ: below is what all have at the least")
+	for i, m := range machines {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "%s\n", m.Machine.Name)
+		if m.Machine.About != "" {
+			fmt.Fprintf(w, "%s\nsource: %s\n", m.Machine.About, m.Machine.Source)
+		}
+		for _, a := range d.Assumed {
+			fmt.Fprintf(w, "assumed: %s\n", a)
+		}
+		for _, t := range m.tables() {
+			fmt.Fprintln(w)
+			if err := t.write(w, false); err != nil {
+				return err
+			}
+		}
 	}
-	for _, a := range d.Assumed {
-		fmt.Fprintf(w, "assumed: %s\n", a)
+	if d.Cluster == nil {
+		return nil
 	}
-	fmt.Fprintln(w)
+	fmt.Fprintf(w, "\n%s on %s: %d ranks, %s routing\n", v.Title(), d.Cluster.Fabric, d.Cluster.Ranks, d.Cluster.Routing)
+	return tierTable(d.Cluster).write(w, false)
+}
+
+// tables lists what a machine has: GPUs, NICs, and paths.
+func (d *MachineParts) tables() []*table {
 	gpus := &table{header: []string{"GPU", "bus id", "arch", "NUMA", "NVLinks", "NVLink(GB/s)", "PCI(GB/s)"}}
 	for _, g := range d.GPUs {
 		gpus.add(strconv.Itoa(g.Rank), g.Bus, fmt.Sprintf("sm_%d", g.SM), g.NUMA, strconv.Itoa(g.NVLinks), number(g.NVLink), number(g.PCI))
 	}
 	nets := &table{header: []string{"NIC", "NUMA", "rate(Gb/s)", "path", "nearest GPUs"}}
-	if v.Nodes > 1 {
-		nets.header = append(nets.header, "rail")
-	}
-	for _, n := range d.NETs {
+	for i, n := range d.NETs {
 		row := []string{n.Name, n.NUMA, number(n.Rate), n.Type, ranges(n.GPUs)}
 		if n.Rail != nil {
-			row = append(row, strconv.Itoa(*n.Rail))
+			if row = append(row, strconv.Itoa(*n.Rail)); i == 0 {
+				nets.header = append(nets.header, "rail")
+			}
 		}
 		nets.add(row...)
 	}
@@ -293,26 +332,10 @@ func (v *clusterView) write(w io.Writer) error {
 	if len(d.NETs) > 0 {
 		tables = append(tables, nets)
 	}
-	if m := matrix(v.Machine); len(v.Machine.GPUs)+len(v.Machine.NETs) <= maxMatrix {
-		tables = append(tables, m)
-	} else {
-		tables = append(tables, pathCounts(d.Paths))
+	if len(d.GPUs)+len(d.NETs) <= maxMatrix {
+		return append(tables, matrix(d.system))
 	}
-	if d.Cluster != nil {
-		tables = append(tables, tierTable(d.Cluster))
-	}
-	for i, t := range tables {
-		if i > 0 {
-			fmt.Fprintln(w)
-		}
-		if i == len(tables)-1 && d.Cluster != nil {
-			fmt.Fprintf(w, "%s on %s: %d ranks, %s routing\n", v.Title(), d.Cluster.Fabric, d.Cluster.Ranks, d.Cluster.Routing)
-		}
-		if err := t.write(w, false); err != nil {
-			return err
-		}
-	}
-	return nil
+	return append(tables, pathCounts(d.Paths))
 }
 
 // matrix has the types of the paths from GPUs to GPUs and NICs.

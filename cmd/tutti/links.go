@@ -15,6 +15,7 @@ import (
 	"tutti/experiments/sweep"
 	"tutti/experiments/traffic"
 	"tutti/model/units"
+	"tutti/topo"
 )
 
 // linkFlags ask for what a call puts on links.
@@ -84,7 +85,10 @@ func (f *linkFlags) drawMap(c *cobra.Command, done []sweep.Done, notes io.Writer
 		return nil
 	}
 	r := done[0].Row
-	where := fmt.Sprintf("%d x %s", r.Nodes, r.Machine)
+	where := r.Machine
+	if mixture, _ := topo.ParseMixture(r.Machine); mixture == nil {
+		where = fmt.Sprintf("%d x %s", r.Nodes, r.Machine)
+	}
 	if r.Why.Fabric != "" {
 		where += " on " + r.Why.Fabric
 	}

@@ -28,7 +28,7 @@ type machineFlags struct {
 
 func (f *machineFlags) register(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.machine, "machine", defaultMachine, "a built-in machine (tutti topo list), an NCCL topology FILE.xml, the output of nvidia-smi topo -m in FILE.txt, or live: this host; or several of one build that differ in speed, with their numbers in the place of --nodes, as in dgx-h100:6,slow.xml:2")
+	flags.StringVar(&f.machine, "machine", defaultMachine, "a built-in machine (tutti topo list), an NCCL topology FILE.xml, the output of nvidia-smi topo -m in FILE.txt, or live: this host; or several, with their numbers in the place of --nodes, as in dgx-h100:6,slow.xml:2")
 	flags.StringSliceVar(&f.nicRates, "nic-rate", nil, "FILE.txt, or an XML of PCI devices alone: the NICs' rate, as in 400 Gb/s, or rates by name, as in mlx5_ib*=400,mlx5_eth*=25; others are left out")
 	flags.StringVar(&f.gpuKind, "gpu-kind", "", "FILE.txt, or an XML of PCI devices alone: what the GPUs are: "+strings.Join(smi.GPUs(), ", ")+" (default after their NVLinks)")
 	flags.StringVar(&f.cpuKind, "cpu-kind", "", "FILE.txt: what the CPUs are: "+strings.Join(smi.CPUs(), ", ")+" (default what such GPUs come with)")

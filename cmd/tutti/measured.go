@@ -29,7 +29,7 @@ type rowFlags struct {
 
 func (f *rowFlags) register(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.machine, "machine", "", "the machine that was measured, in the place of the rows' own: a built-in name or FILE.xml")
+	flags.StringVar(&f.machine, "machine", "", "the machine that was measured, in the place of the rows' own: a built-in name or FILE.xml, or several, as in dgx-h100:6,slow.xml:2")
 	flags.StringVar(&f.collective, "coll", model.AllReduce.String(), "the collective of an nccl-tests log that does not say")
 	flags.StringVar(&f.algorithm, "algo", "auto", "the algorithm of an nccl-tests log (NCCL_ALGO), or auto: as NCCL chooses for each size")
 	flags.StringVar(&f.protocol, "proto", "auto", "the protocol of an nccl-tests log (NCCL_PROTO), or auto: as NCCL chooses for each size")
@@ -41,6 +41,9 @@ const auto = "auto"
 // read reads the rows of all files, and notes which are left out.
 func (f *rowFlags) read(files []string, worlds *calibrate.Worlds, notes io.Writer) (list []rows.Row, err error) {
 	like := rows.Row{Machine: f.machine, Channels: 1, Algorithm: sweep.Auto, Protocol: sweep.Auto}
+	if _, err := topo.ParseMixture(f.machine); err != nil {
+		return nil, usage(fmt.Errorf("--machine %s: %w", f.machine, err))
+	}
 	if like.Collective, err = model.ParseCollective(f.collective); err != nil {
 		return nil, usage(fmt.Errorf("--coll: %w", err))
 	}

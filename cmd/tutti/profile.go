@@ -201,6 +201,9 @@ written as a layer over the machine's profile, as tutti profile fit does.`,
   tutti tune --machine h200x4 --profile h200-nvswitch,ndr-rail,wires.yaml`,
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
+			if mixture, err := topo.ParseMixture(machine); mixture != nil || err != nil {
+				return usage(fmt.Errorf("--machine %s: a probe is of one machine: want its name or FILE.xml", machine))
+			}
 			file, err := os.Open(args[0])
 			if err != nil {
 				return err

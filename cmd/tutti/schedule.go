@@ -158,8 +158,12 @@ func inWords(t schedule.Task) string {
 	if t.InPlace {
 		form = "in place"
 	}
-	return fmt.Sprintf("%v by %v over %v: %v of %v, %s, %d ranks, %d on a node, channels at most %d",
-		t.Collective, t.Algorithm, t.Protocol, t.Bytes(), t.Datatype, form, t.Ranks, t.Ranks/t.Nodes, t.Channels)
+	onNodes := fmt.Sprintf("%d on a node", t.Ranks/t.Nodes)
+	if t.Ranks%t.Nodes > 0 { // of a mixture
+		onNodes = fmt.Sprintf("on %d nodes", t.Nodes)
+	}
+	return fmt.Sprintf("%v by %v over %v: %v of %v, %s, %d ranks, %s, channels at most %d",
+		t.Collective, t.Algorithm, t.Protocol, t.Bytes(), t.Datatype, form, t.Ranks, onNodes, t.Channels)
 }
 
 // write writes to a file or, without a name, to stdout: whole, or not at all.

@@ -61,7 +61,7 @@ can drive NCCL (NCCL_GRAPH_FILE) and the reverse (NCCL_GRAPH_DUMP_FILE).`,
 	flags.StringVar(&f.graphFile, "graph-file", "", "take the graphs in this file and search for the others only (NCCL_GRAPH_FILE)")
 	flags.StringVar(&f.dumpFile, "graph-dump-file", "", "write the graphs to this file, too (NCCL_GRAPH_DUMP_FILE)")
 	flags.StringSliceVar(&f.env, "env", nil, "settings of NCCL that change paths or channels, as in NCCL_CROSS_NIC=0,NCCL_P2P_LEVEL=SYS")
-	flags.StringVar(&f.svg, "svg", "", "draw rings and trees over the machine, into this file")
+	flags.StringVar(&f.svg, "svg", "", "draw rings and trees over the machine, of a mixture the first, into this file")
 	complete(c, "format", searchFormats)
 	complete(c, "ranks", []string{"all"})
 	return c
@@ -75,12 +75,12 @@ func (f *searchFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if cluster.Mixed() && len(f.env) > 0 {
-		return usage(errors.New("--env: want one machine: it does not set a mixture's"))
-	}
 	options := search.Options{NoNVLS: !f.nvls, CollNet: f.collnet}
-	if cluster.Machine, err = applyEnv(cluster.Machine, &options, f.env); err != nil {
+	if cluster, err = applyEnv(cluster, &options, f.env); err != nil {
 		return usage(fmt.Errorf("--env: %w", err))
+	}
+	if cluster.Mixed() && f.graphFile != "" {
+		return usage(errors.New("--graph-file: want one machine: each of a mixture has graphs of its own"))
 	}
 	if f.graphFile != "" {
 		if options.Given, err = readGraphs(f.graphFile, cluster); err != nil {
@@ -133,10 +133,10 @@ func (f *searchFlags) check(c *cobra.Command) error {
 	return nil
 }
 
-// applyEnv gives the machine, or the search, the settings in a list of NAME=VALUE.
-func applyEnv(machine *topo.System, o *search.Options, env []string) (*topo.System, error) {
+// applyEnv gives the machines, or the search, the settings in a list of NAME=VALUE.
+func applyEnv(c *topo.Cluster, o *search.Options, env []string) (*topo.Cluster, error) {
 	if len(env) == 0 {
-		return machine, nil
+		return c, nil
 	}
 	var settings topo.Settings
 	for _, item := range env {
@@ -152,7 +152,7 @@ func applyEnv(machine *topo.System, o *search.Options, env []string) (*topo.Syst
 			return nil, fmt.Errorf("%s is none of NCCL's variables that matter here: want %s", name, strings.Join(append(topo.Variables(), search.Variables()...), ", "))
 		}
 	}
-	return machine.With(settings), nil
+	return c.With(settings), nil
 }
 
 func readGraphs(file string, c *topo.Cluster) (*search.Graphs, error) {

@@ -12,12 +12,14 @@ import (
 // and further ones are like these.
 const maxDrawn = 2
 
-// drawSearch draws the first ways of rings and trees over a machine.
+// drawSearch draws the first ways of rings and trees over a machine, of a mixture
+// the first one.
 func drawSearch(w io.Writer, c *topo.Cluster, g search.Graphs) error {
+	c = c.AllOf(0)
 	var routes []draw.Route
 	for _, named := range []searchGraph{{"ring", g.Ring}, {"tree", g.Tree}} {
 		ring := named.name == "ring"
-		ways := waysOf(c, named.graph)
+		ways := waysOf(c.Machine, named.graph)
 		for _, way := range ways[:min(maxDrawn, len(ways))] {
 			ch := way.first
 			route := draw.Route{Label: named.name + " " + way.channels, Closed: ring && ch.In < 0}

@@ -29,6 +29,7 @@ type jsonChannels struct {
 
 type jsonGraph struct {
 	Graph        string         `json:"graph"`
+	Machine      string         `json:"machine,omitempty"` // of a mixture, whose channels these are
 	Pattern      search.Pattern `json:"pattern"`
 	CrossNic     int            `json:"cross_nic"`
 	BwIntra      float64        `json:"bw_intra_GBps"`
@@ -66,23 +67,14 @@ func newJSONSearch(c *topo.Cluster, g search.Graphs, ranks bool) jsonSearch {
 	if g.NVLSError != nil {
 		s.NVLS = g.NVLSError.Error()
 	}
-	net := func(i int) string {
-		if i < 0 {
-			return ""
-		}
-		return c.Machine.Nodes[c.Machine.NETs[i]].Name
-	}
 	for _, named := range searchGraphs(c, g) {
-		graph := named.graph
-		j := jsonGraph{
-			Graph: named.name, Pattern: graph.Pattern, CrossNic: graph.CrossNic,
-			BwIntra: float64(graph.BwIntra / units.GBps), BwInter: float64(graph.BwInter / units.GBps), LatencyInter: graph.LatencyInter.Microseconds(),
-			TypeIntra: graph.TypeIntra.String(), TypeInter: graph.TypeInter.String(), SameChannels: graph.SameChannels,
+		for kind, m := range c.Machines() {
+			j := newJSONGraph(named.name, m, named.graph.On(kind))
+			if c.Mixed() {
+				j.Machine = m.Name
+			}
+			s.Graphs = append(s.Graphs, j)
 		}
-		for _, ch := range graph.Channels {
-			j.Channels = append(j.Channels, jsonChannel{ch.GPUs, net(ch.In), net(ch.Out)})
-		}
-		s.Graphs = append(s.Graphs, j)
 	}
 	if ranks {
 		for rank := range c.Ranks() {
@@ -90,6 +82,25 @@ func newJSONSearch(c *topo.Cluster, g search.Graphs, ranks bool) jsonSearch {
 		}
 	}
 	return s
+}
+
+// newJSONGraph tells the graph of a machine.
+func newJSONGraph(name string, m *topo.System, graph *search.Graph) jsonGraph {
+	net := func(i int) string {
+		if i < 0 {
+			return ""
+		}
+		return m.Nodes[m.NETs[i]].Name
+	}
+	j := jsonGraph{
+		Graph: name, Pattern: graph.Pattern, CrossNic: graph.CrossNic,
+		BwIntra: float64(graph.BwIntra / units.GBps), BwInter: float64(graph.BwInter / units.GBps), LatencyInter: graph.LatencyInter.Microseconds(),
+		TypeIntra: graph.TypeIntra.String(), TypeInter: graph.TypeInter.String(), SameChannels: graph.SameChannels,
+	}
+	for _, ch := range graph.Channels {
+		j.Channels = append(j.Channels, jsonChannel{ch.GPUs, net(ch.In), net(ch.Out)})
+	}
+	return j
 }
 
 func newJSONRank(k *search.Connection, rank int) jsonRank {

@@ -16,20 +16,33 @@ import (
 // channels go, those that go the same way in one line.
 func writeSearchTable(w io.Writer, c *topo.Cluster, g search.Graphs) error {
 	k := search.Connect(c, g)
-	fmt.Fprintf(w, "%s: %d x %d GPUs\n", c.Machine.Name, c.Nodes, c.RanksPerNode())
+	if c.Mixed() {
+		fmt.Fprintf(w, "%s: %d GPUs\n", c.Title(), c.Ranks())
+	} else {
+		fmt.Fprintf(w, "%s: %d x %d GPUs\n", c.Machine.Name, c.Nodes, c.RanksPerNode())
+	}
 	fmt.Fprintf(w, "channels: %d for collectives, %d for NVLS, %d for sends (%d to each peer)\n\n", k.Collective, k.NVLS, k.P2P, k.PerPeer)
 	lines := searchGraphs(c, g)
 	summary := table{header: []string{"graph", "pattern", "channels", "inside(GB/s)", "between(GB/s)", "inside by", "between by", "ports"}}
 	ways := table{header: []string{"graph", "channels", "way through a machine"}}
+	if c.Mixed() {
+		ways.header = append(ways.header, "machine")
+	}
 	for _, line := range lines {
 		graph := line.graph
 		between, by := none, none
 		if c.Nodes > 1 {
 			between, by = gigabytes(graph.BwInter), graph.TypeInter.String()
 		}
-		summary.add(line.name, patternNames[graph.Pattern], strconv.Itoa(len(graph.Channels)), gigabytes(graph.BwIntra), between, graph.TypeIntra.String(), by, ports(c, graph))
-		for _, way := range waysOf(c, graph) {
-			ways.add(line.name, way.channels, way.text)
+		summary.add(line.name, patterns(graph), strconv.Itoa(len(graph.Channels)), gigabytes(graph.BwIntra), between, graph.TypeIntra.String(), by, ports(c, graph))
+		for kind, m := range c.Machines() {
+			for _, way := range waysOf(m, *graph.On(kind)) {
+				cells := []string{line.name, way.channels, way.text}
+				if c.Mixed() {
+					cells = append(cells, m.Name)
+				}
+				ways.add(cells...)
+			}
 		}
 	}
 	if err := summary.write(w, false); err != nil {
@@ -63,6 +76,17 @@ var patternNames = map[search.Pattern]string{
 	search.RingPattern: "ring", search.NVLSPattern: "heads", search.CollNetDirect: "heads",
 }
 
+// patterns names that of a graph, of a mixture those of all machines.
+func patterns(g search.Graph) string {
+	names := []string{patternNames[g.Pattern]}
+	for _, other := range g.Others {
+		if name := patternNames[other.Pattern]; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " or ")
+}
+
 // ports tells how a graph uses the ports of a machine.
 func ports(c *topo.Cluster, g search.Graph) string {
 	switch {
@@ -86,11 +110,11 @@ type way struct {
 }
 
 // waysOf tells the channels of a graph, those that go one way together.
-func waysOf(c *topo.Cluster, g search.Graph) []way {
+func waysOf(m *topo.System, g search.Graph) []way {
 	var list []way
 	members := map[string][]int{}
 	for i, ch := range g.Channels {
-		text := wayOf(c, ch)
+		text := wayOf(m, ch)
 		if members[text] == nil {
 			list = append(list, way{text: text, first: ch})
 		}
@@ -102,8 +126,8 @@ func waysOf(c *topo.Cluster, g search.Graph) []way {
 	return list
 }
 
-func wayOf(c *topo.Cluster, ch search.Channel) string {
-	name := func(net int) string { return c.Machine.Nodes[c.Machine.NETs[net]].Name }
+func wayOf(m *topo.System, ch search.Channel) string {
+	name := func(net int) string { return m.Nodes[m.NETs[net]].Name }
 	var words []string
 	if ch.In >= 0 {
 		words = append(words, name(ch.In)+" >")

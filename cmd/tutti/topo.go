@@ -173,7 +173,15 @@ func (f *topoShow) run(c *cobra.Command) error {
 		case formatJSON:
 			return writeJSON(w, describe(v))
 		case formatNCCL:
-			return topo.Dump(w, v.Machine.Restrict(v.RanksPerNode(), v.Nodes > 1))
+			for kind, m := range v.Machines() {
+				if v.Mixed() {
+					fmt.Fprintf(w, "# %s\n", m.Name)
+				}
+				if err := topo.Dump(w, m.Restrict(v.AllOf(kind).RanksPerNode(), v.Nodes > 1)); err != nil {
+					return err
+				}
+			}
+			return nil
 		default:
 			return v.write(w)
 		}

@@ -157,7 +157,7 @@ func TestTopoErrors(t *testing.T) {
 		"show --machine dgx-h100:0":                        {2, "--machine dgx-h100:0: 0 nodes: want 1 to 16384"},
 		"show --machine dgx-h100:9999,dgx-h200:9999":       {2, "9999 nodes of dgx-h200: want 1 to 16384, of all together"},
 		"show --machine dgx-h100:2,dgx-h200:1 --nodes 2":   {2, "--nodes: --machine dgx-h100:2,dgx-h200:1 is 3: leave --nodes out"},
-		"show --machine dgx-h100:2,dgx-a100:1":             {2, "machines of one cluster may differ in speed alone, and dgx-h100 has 8 nodes of type PCI, and dgx-a100 has 4: want machines of one build"},
+		"show --machine dgx-h100:2,gb200x4:1 --gpus 5":     {2, "5 GPUs of gb200x4: want 1 to 4"},
 		"show --machine dgx-h100:2,dgx-h200:1 --xml m.xml": {2, "--xml: want one machine: a mixture has no topology of its own"},
 		"show --svg nowhere/x.svg":                         {1, "nowhere/x.svg: cannot be written: no such file or directory"},
 		"show --xml folder":                                {1, "folder: there is something that is not a regular file"},

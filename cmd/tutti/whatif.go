@@ -17,6 +17,7 @@ import (
 	"tutti/experiments/rows"
 	"tutti/experiments/sweep"
 	"tutti/model"
+	"tutti/topo"
 	"tutti/topo/fabric"
 )
 
@@ -235,7 +236,8 @@ func (f *whatifFlags) setting(c *cobra.Command, set []assignment, varied []strin
 	if len(study.fabrics) != 1 {
 		return s, usage(errors.New("want one fabric in a setting, and an --against for each further one"))
 	}
-	if spec, err := fabric.Open(study.fabrics[0]); err == nil && spec.Nodes == 0 && !own.Flags().Changed("nodes") && !machineCountForm.MatchString(study.machine) {
+	mixture, _ := topo.ParseMixture(study.machine) // whoever joins it tells what is wrong
+	if spec, err := fabric.Open(study.fabrics[0]); err == nil && spec.Nodes == 0 && !own.Flags().Changed("nodes") && mixture == nil {
 		study.nodes, own.Flags().Lookup("nodes").Changed = []int{whatifNodes}, true
 	}
 	s.study, err = study.study(own, nil, func(model.Collective) []model.Algorithm { return nil })

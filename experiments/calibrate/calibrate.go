@@ -55,8 +55,8 @@ type key struct {
 // most is the largest call that is taken for one.
 const most = units.TiB
 
-// Of returns the world of a row. It fails for a machine that is not known or too
-// small.
+// Of returns the world of a row. It fails for a machine that is not known, too
+// small, or a mixture of another size.
 func (w *Worlds) Of(r rows.Row) (*World, error) {
 	if r.Bytes > most {
 		return nil, fmt.Errorf("%v: want at most %v, more than a GPU's memory", r.Bytes, most)
@@ -65,18 +65,7 @@ func (w *Worlds) Of(r rows.Row) (*World, error) {
 	if world, ok := w.open[k]; ok {
 		return world, nil
 	}
-	open := w.Open
-	if open == nil {
-		open = topo.Open
-	}
-	machine, err := open(k.machine)
-	if err != nil {
-		return nil, err
-	}
-	if r.Ranks%r.Nodes != 0 {
-		return nil, fmt.Errorf("%d ranks on %d nodes: want as many on each", r.Ranks, r.Nodes)
-	}
-	c, err := topo.NewCluster(machine, r.Nodes, r.Ranks/r.Nodes, topo.RailOptimised)
+	c, err := w.cluster(k)
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +75,32 @@ func (w *Worlds) Of(r rows.Row) (*World, error) {
 	}
 	w.open[k] = &World{Cluster: c, Graphs: g, tuned: tuning.New(c, g)}
 	return w.open[k], nil
+}
+
+// cluster returns what a machine, or a mixture, of so many nodes and ranks stands for.
+func (w *Worlds) cluster(k key) (*topo.Cluster, error) {
+	open := w.Open
+	if open == nil {
+		open = topo.Open
+	}
+	parts, err := topo.OpenMixture(k.machine, k.nodes, open)
+	if err != nil {
+		return nil, err
+	}
+	gpus := k.ranks / k.nodes
+	if k.ranks%k.nodes != 0 {
+		if gpus = 0; len(parts) == 1 {
+			return nil, fmt.Errorf("%d ranks on %d nodes: want as many on each", k.ranks, k.nodes)
+		}
+	}
+	c, err := topo.NewMixedCluster(parts, gpus, topo.RailOptimised)
+	if err != nil && gpus > 0 && len(parts) > 1 { // as many as each has
+		c, err = topo.NewMixedCluster(parts, 0, topo.RailOptimised)
+	}
+	if err == nil && (c.Nodes != k.nodes || c.Ranks() != k.ranks) {
+		return nil, fmt.Errorf("%d ranks on %d nodes: %s has %d on %d", k.ranks, k.nodes, k.machine, c.Ranks(), c.Nodes)
+	}
+	return c, err
 }
 
 // Task returns the call that a row measured, on as many channels as NCCL takes.

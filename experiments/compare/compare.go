@@ -20,6 +20,7 @@ import (
 	"tutti/model/schedule"
 	"tutti/model/units"
 	"tutti/sim"
+	"tutti/topo"
 )
 
 // Line is a measured row and what was predicted for it.
@@ -88,9 +89,19 @@ func Run(list []rows.Row, sources []string, p *profile.Profile, worlds *calibrat
 
 // limit returns the bus bandwidth that the links allow, all else being free: on
 // one node a GPU's way to the next, which NVLS loads with n+1 shares of the n
-// that others send twice; across nodes no more than a node's NETs together.
-func limit(w *calibrate.World, r rows.Row) units.Rate {
-	c := w.Cluster
+// that others send twice; across nodes no more than a node's NETs together. Of a
+// mixture, it is that of the machine with the least.
+func limit(w *calibrate.World, r rows.Row) (least units.Rate) {
+	for kind := range w.Cluster.Machines() {
+		if rate := limitOf(w.Cluster.AllOf(kind), r); kind == 0 || rate < least {
+			least = rate
+		}
+	}
+	return least
+}
+
+// limitOf is limit for equal machines.
+func limitOf(c *topo.Cluster, r rows.Row) units.Rate {
 	if c.Ranks() == 1 {
 		return 0
 	}

@@ -33,7 +33,7 @@ type Link struct {
 // for all of its kind that carried as much.
 func Links(r sim.Result, c *topo.Cluster) (links []Link) {
 	type load struct {
-		local int // as links of one place in their machines are of one kind
+		seat  // as links of one place in machines that are alike are of one kind
 		bytes units.Bytes
 		busy  units.Time
 	}
@@ -48,8 +48,8 @@ func Links(r sim.Result, c *topo.Cluster) (links []Link) {
 		if l.Bytes == 0 {
 			continue
 		}
-		_, local := c.Place(l.Link)
-		i, known := loads[load{local, l.Bytes, l.Busy}]
+		at := seatOf(c, l.Link)
+		i, known := loads[load{at, l.Bytes, l.Busy}]
 		if !known {
 			_, capacity := c.Link(l.Link)
 			key := group{c.LinkKind(l.Link), capacity, l.Bytes, l.Busy}
@@ -59,12 +59,25 @@ func Links(r sim.Result, c *topo.Cluster) (links []Link) {
 				links = append(links, link(r, c, l))
 				links[i].Alike = 0
 			}
-			loads[load{local, l.Bytes, l.Busy}] = i
+			loads[load{at, l.Bytes, l.Busy}] = i
 		}
 		links[i].Alike++
 	}
 	slices.SortStableFunc(links, busiest)
 	return links
+}
+
+// seat is a place of links in machines of one kind, or above those below a group
+// of switches.
+type seat struct{ machine, local int }
+
+func seatOf(c *topo.Cluster, link int) seat {
+	_, local := c.Place(link)
+	if c.BetweenSwitches(link) {
+		return seat{0, local}
+	}
+	node, _ := c.Below(link)
+	return seat{c.Kind(node), local}
 }
 
 // busiest orders links by how busy they are.
@@ -122,13 +135,14 @@ const (
 // NewMap returns the map of a simulated call.
 func NewMap(r sim.Result, c *topo.Cluster) Map {
 	m := Map{Nodes: c.Nodes}
-	type seat struct{ band, row int }
-	seats := map[int]seat{} // by a link's place within a machine or a group
+	type cell struct{ band, row int }
+	type column struct{ band, machine int }
+	cells, rows := map[seat]cell{}, map[column]int{} // and how many rows each kind of machine has
 	bands := map[string]int{}
 	var used []int // links of each band
 	for l := range r.EachLoad {
-		_, local := c.Place(l.Link)
-		at, known := seats[local]
+		own := seatOf(c, l.Link)
+		at, known := cells[own]
 		first, count := c.Below(l.Link)
 		if !known {
 			kind := c.LinkKind(l.Link)
@@ -140,9 +154,11 @@ func NewMap(r sim.Result, c *topo.Cluster) Map {
 				m.Bands, used = append(m.Bands, Band{Kind: kind, Span: span}), append(used, 0)
 			}
 			b := &m.Bands[i]
-			at = seat{i, len(b.Busy)}
-			b.Busy = append(b.Busy, slices.Repeat([]float64{math.NaN()}, (c.Nodes+b.Span-1)/b.Span))
-			seats[local] = at
+			at = cell{i, rows[column{i, own.machine}]}
+			if rows[column{i, own.machine}]++; at.row == len(b.Busy) {
+				b.Busy = append(b.Busy, slices.Repeat([]float64{math.NaN()}, (c.Nodes+b.Span-1)/b.Span))
+			}
+			cells[own] = at
 		}
 		if l.Bytes == 0 {
 			continue

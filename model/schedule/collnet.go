@@ -103,9 +103,9 @@ func (r *CollNet) Connection(c int) Connection {
 	if c < heads*channels {
 		head, ch := c/channels, c%channels
 		connection.Kind, connection.Room = Aggregation, r.parts[ch].chunk
-		connection.OutNET, connection.InNET = r.heads.NET(head), r.heads.NET(head)
+		connection.OutNET, connection.InNET = r.heads.NET(0, head), r.heads.NET(0, head)
 		for node := range r.task.Nodes {
-			rank := node*r.perNode + r.heads.GPU(head)
+			rank := r.heads.Rank(node, head)
 			connection.From = append(connection.From, r.worker(rank, ch, RoleReduce))
 			connection.To = append(connection.To, r.worker(rank, ch, RoleBroadcast))
 		}
@@ -115,10 +115,10 @@ func (r *CollNet) Connection(c int) Connection {
 	local, way, ch := c%r.perNode, c/r.perNode%ways, c/r.perNode/ways%channels
 	at := c / r.perNode / ways / channels
 	node, head := at/heads, at%heads
-	if local == r.heads.GPU(head) {
+	rank, top := node*r.perNode+local, r.heads.Rank(node, head)
+	if rank == top {
 		return connection
 	}
-	rank, top := node*r.perNode+local, node*r.perNode+r.heads.GPU(head)
 	connection.Room = r.parts[ch].chunk
 	if way == scattering {
 		connection.From, connection.To = []int{r.worker(rank, ch, RoleScatter)}, []int{r.worker(top, ch, RoleReduce)}

@@ -44,9 +44,8 @@ func (r *CollNetChain) number(rank, ch int, role Role) int {
 
 // chain returns the ranks before and after one in its node's chain, or -1.
 func (r *CollNetChain) chain(ch, rank int) (before, after int) {
-	perNode := r.task.Ranks / r.task.Nodes
 	local := func(other int) int {
-		if other < 0 || other/perNode != rank/perNode {
+		if other < 0 || r.chains.NodeOf(other) != r.chains.NodeOf(rank) {
 			return -1
 		}
 		return other
@@ -84,7 +83,7 @@ func (r *CollNetChain) Connection(c int) Connection {
 	if c >= r.Workers() {
 		ch := c - r.Workers()
 		connection.Kind, connection.Room = Aggregation, r.parts[ch].chunk
-		connection.OutNET, connection.InNET = r.chains.NET(ch), r.chains.NET(ch)
+		connection.OutNET, connection.InNET = r.chains.NET(ch, 0), r.chains.NET(ch, 0)
 		for rank := range r.task.Ranks {
 			if before, _ := r.chain(ch, rank); before < 0 {
 				connection.From = append(connection.From, r.number(rank, ch, RoleUp))

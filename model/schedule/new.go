@@ -18,7 +18,7 @@ func New(t Task, c *topo.Cluster, g search.Graphs) (Schedule, error) {
 	if err := check(t); err != nil {
 		return nil, err
 	}
-	several := c.Nodes > 1
+	several, uneven := c.Nodes > 1, c.Differs()
 	switch t.Algorithm {
 	case model.Ring:
 		return NewRing(t, search.NewRings(c, g.Ring)), nil
@@ -38,6 +38,9 @@ func New(t Task, c *topo.Cluster, g search.Graphs) (Schedule, error) {
 	case model.PAT:
 		return NewPAT(t, search.NewRails(c)), nil
 	case model.Hierarchical:
+		if uneven != "" {
+			return nil, fmt.Errorf("%v joins the GPUs of the same number on all machines, and %s: want ring or tree", t.Algorithm, uneven)
+		}
 		return NewHierarchical(t, search.NewRails(c)), nil
 	case model.P2P:
 		return NewP2P(t, search.NewRails(c)), nil
@@ -56,6 +59,8 @@ func New(t Task, c *topo.Cluster, g search.Graphs) (Schedule, error) {
 		switch {
 		case len(g.CollNetDirect.Channels) == 0:
 			return nil, fmt.Errorf("%v needs a network that reduces", t.Algorithm)
+		case uneven != "" || !g.CollNetDirect.Aligned() || !g.CollNetChain.Aligned():
+			return nil, errUnaligned(t, uneven)
 		case t.Algorithm == model.CollNet:
 			return NewCollNet(t, search.NewHeads(c, g.CollNetDirect)), nil
 		default:
@@ -79,7 +84,9 @@ func newNVLS(t Task, c *topo.Cluster, g search.Graphs) (Schedule, error) {
 		return nil, fmt.Errorf("nvlstree joins several machines: want nvls on one")
 	}
 	heads := search.NewHeads(c, g.NVLS)
-	switch {
+	switch uneven := c.Differs(); {
+	case t.Algorithm == model.NVLS && c.Nodes > 1 && (uneven != "" || !g.NVLS.Aligned()):
+		return nil, errUnaligned(t, uneven)
 	case t.Collective == model.AllReduce:
 		return NewNVLS(t, heads), nil
 	case heads.Heads() < t.Ranks:
@@ -87,6 +94,15 @@ func newNVLS(t Task, c *topo.Cluster, g search.Graphs) (Schedule, error) {
 	default:
 		return NewNVLSBlocks(t), nil
 	}
+}
+
+// errUnaligned refuses what the network would have to add up from NETs of
+// different numbers; uneven says why they are, if that is known.
+func errUnaligned(t Task, uneven string) error {
+	if uneven == "" {
+		uneven = "the machines of this mixture use others for the same share of the data"
+	}
+	return fmt.Errorf("%v on a network that reduces is simulated for NETs of the same number on all machines, and %s: want ring, tree or nvlstree", t.Algorithm, uneven)
 }
 
 // either lists values of which one is wanted.

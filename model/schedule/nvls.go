@@ -56,7 +56,7 @@ func (r *NVLS) Workers() int { return 4 * r.task.Ranks * len(r.parts) }
 
 // Connections implements [Schedule].
 func (r *NVLS) Connections() int {
-	return 4 * r.heads.Nodes() * r.heads.Heads() * len(r.parts)
+	return 4 * r.heads.Nodes * r.heads.Heads() * len(r.parts)
 }
 
 // at takes a worker's number apart.
@@ -90,11 +90,7 @@ func (r *NVLS) sender(node, head, ch int) int {
 	if p := r.place(ch, node); p.Up < 0 {
 		role = RoleReduce
 	}
-	return r.worker(r.rank(node, head), ch, role)
-}
-
-func (r *NVLS) rank(node, head int) int {
-	return node*r.heads.RanksPerNode() + r.heads.GPU(head)
+	return r.worker(r.heads.Rank(node, head), ch, role)
 }
 
 // share returns the part of a block that a role has, of 512 threads or 16 warps.
@@ -113,7 +109,7 @@ func (r *NVLS) share(role Role, root bool) float64 {
 // Worker implements [Schedule].
 func (r *NVLS) Worker(w int) Worker {
 	rank, ch, role := r.at(w)
-	node, head := rank/r.heads.RanksPerNode(), r.heads.Of(rank)
+	node, head := r.heads.NodeOf(rank), r.heads.Of(rank)
 	position := r.place(ch, node)
 	root := position.Up < 0
 	worker := Worker{Rank: rank, Channel: ch, Role: role, Share: r.share(role, root), Steps: r.parts[ch].loops}
@@ -159,13 +155,13 @@ func (r *NVLS) Connection(c int) Connection {
 	node, head := at/r.heads.Heads(), at%r.heads.Heads()
 	connection := Connection{Slots: bufferSteps, Room: r.parts[ch].chunk, OutNET: -1, InNET: -1}
 	all := func(role Role) []int {
-		workers := make([]int, r.heads.RanksPerNode())
+		workers := make([]int, r.heads.RanksOn(node))
 		for i := range workers {
-			workers[i] = r.worker(node*len(workers)+i, ch, role)
+			workers[i] = r.worker(r.heads.FirstRank(node)+i, ch, role)
 		}
 		return workers
 	}
-	reducer := func(node int) []int { return []int{r.worker(r.rank(node, head), ch, RoleReduce)} }
+	reducer := func(node int) []int { return []int{r.worker(r.heads.Rank(node, head), ch, RoleReduce)} }
 	position := r.place(ch, node)
 	switch {
 	case kind == nvlsReduction:
@@ -179,7 +175,7 @@ func (r *NVLS) Connection(c int) Connection {
 			return Connection{OutNET: -1, InNET: -1}
 		}
 		connection.Kind = Aggregation
-		for node := range r.heads.Nodes() {
+		for node := range r.heads.Nodes {
 			connection.From = append(connection.From, reducer(node)...)
 			connection.To = append(connection.To, r.sender(node, head, ch))
 		}
@@ -190,7 +186,10 @@ func (r *NVLS) Connection(c int) Connection {
 		connection.From, connection.To = []int{r.sender(position.Up, head, ch)}, []int{r.sender(node, head, ch)}
 	}
 	if kind == nvlsUp || kind == nvlsDown {
-		connection.OutNET, connection.InNET = r.heads.NET(head), r.heads.NET(head)
+		connection.OutNET, connection.InNET = r.heads.NET(node, head), r.heads.NET(max(0, position.Up), head)
+	}
+	if kind == nvlsDown {
+		connection.OutNET, connection.InNET = connection.InNET, connection.OutNET
 	}
 	return connection
 }
@@ -214,7 +213,7 @@ func (r *NVLS) Step(w, i int) Step {
 	}
 	// A head's own share is the range that its port has in a gather.
 	s.narrow(r.heads.Of(rank))
-	position := r.place(ch, rank/r.heads.RanksPerNode())
+	position := r.place(ch, r.heads.NodeOf(rank))
 	children := len(position.Down())
 	switch {
 	case role == RoleBroadcast:

@@ -9,6 +9,7 @@ import (
 // Rails tells by which port a rank meets the network, as package search finds
 // it; -1 if there is none.
 type Rails interface {
+	Layout
 	NET(channel, rank int) int
 }
 
@@ -22,6 +23,8 @@ type P2P struct {
 	parts []looped // by channel
 	order []round
 	rails Rails
+	// What the rounds of AllToAll go by: machines, and ranks on each.
+	nodes, perNode int
 }
 
 // round is how far a round's sends go: so many nodes on, and so many ranks
@@ -32,7 +35,7 @@ type round struct{ nodes, ranks int }
 // The workers of (rank, channel) are 2*(rank*channels + channel) for sending
 // and the next number for receiving; the connection out of a rank in a round has
 // the number (rank*channels + channel)*rounds + round.
-func NewP2P(t Task, rails Rails) *P2P {
+func NewP2P(t Task, rails Rails) Schedule {
 	r := &P2P{task: t, rails: rails}
 	for _, p := range split(t) {
 		r.parts = append(r.parts, p.loop(1, inGrains(t, step(t.Protocol)), 1))
@@ -41,10 +44,17 @@ func NewP2P(t Task, rails Rails) *P2P {
 		r.order = []round{{}} // with the peer, whoever that is
 		return r
 	}
-	for _, nodes := range triangular(t.Nodes) {
-		for _, ranks := range triangular(t.Ranks / t.Nodes) {
+	r.nodes, r.perNode = t.Nodes, t.Ranks/t.Nodes
+	if !rails.Even() { // all ranks count as those of one node
+		r.nodes, r.perNode = 1, t.Ranks
+	}
+	for _, nodes := range triangular(r.nodes) {
+		for _, ranks := range triangular(r.perNode) {
 			r.order = append(r.order, round{nodes, ranks})
 		}
+	}
+	if rails.Even() {
+		return &turning{r}
 	}
 	return r
 }
@@ -76,13 +86,12 @@ func (r *P2P) peers(rank, i int) (to, from int) {
 	if r.task.Collective != model.AllToAll {
 		return r.task.Peer(rank), r.task.Source(rank)
 	}
-	perNode := r.task.Ranks / r.task.Nodes
-	node, local := rank/perNode, rank%perNode
+	node, local := rank/r.perNode, rank%r.perNode
 	at := func(nodes, ranks int) int {
-		return (nodes%r.task.Nodes)*perNode + ranks%perNode
+		return (nodes%r.nodes)*r.perNode + ranks%r.perNode
 	}
 	by := r.order[i]
-	return at(node+by.nodes, local+by.ranks), at(node+r.task.Nodes-by.nodes, local+perNode-by.ranks)
+	return at(node+by.nodes, local+by.ranks), at(node+r.nodes-by.nodes, local+r.perNode-by.ranks)
 }
 
 // Worker implements [Schedule].
@@ -113,7 +122,7 @@ func (r *P2P) Connection(c int) Connection {
 		From: []int{2 * sender}, To: []int{2*(to*len(r.parts)+ch) + 1},
 		Slots: bufferSteps, Room: r.parts[ch].chunk, OutNET: -1, InNET: -1,
 	}
-	if perNode := r.task.Ranks / r.task.Nodes; to/perNode != rank/perNode {
+	if r.rails.NodeOf(to) != r.rails.NodeOf(rank) {
 		connection.OutNET, connection.InNET = r.rails.NET(ch, rank), r.rails.NET(ch, to)
 	}
 	return connection

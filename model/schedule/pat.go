@@ -87,7 +87,7 @@ func (r *PAT) Connection(c int) Connection {
 	rank, ch := from/len(r.parts), from%len(r.parts)
 	to := r.reach(rank, 1<<d)
 	connection := Connection{From: []int{from}, To: []int{to*len(r.parts) + ch}, Slots: bufferSteps, Room: r.parts[ch].chunk, OutNET: -1, InNET: -1}
-	if perNode := r.task.Ranks / r.task.Nodes; to/perNode != rank/perNode {
+	if r.rails.NodeOf(to) != r.rails.NodeOf(rank) {
 		connection.OutNET, connection.InNET = r.rails.NET(ch, rank), r.rails.NET(ch, to)
 	}
 	return connection

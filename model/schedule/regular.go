@@ -1,6 +1,10 @@
 package schedule
 
-import "tutti/topo/search"
+import (
+	"slices"
+
+	"tutti/topo/search"
+)
 
 // Regular is implemented by schedules that know which machines are alike. Their
 // workers and connections are numbered machine by machine.
@@ -16,6 +20,9 @@ type Regular interface {
 	// alike with their channels exchanged. The one like that is again the i-th. The
 	// same holds for connections.
 	Like(node, i int) int
+	// First returns the first worker and the first connection of a machine; of the
+	// one after the last, how many there are.
+	First(node int) (worker, connection int)
 }
 
 // mirror knows which channels are exchanged on the second half of the machines:
@@ -75,31 +82,32 @@ func (m *mirror) see(v *view) {
 
 // view describes a machine from within.
 type view struct {
-	node, perNode     int
+	Layout
+	node              int
 	words, neighbours []int
 }
 
 // see adds a rank, by its machine's place among the neighbours, -1 for its own,
 // or none by a negative number.
 func (v *view) see(rank int) {
-	switch node := rank / v.perNode; {
-	case rank < 0:
+	if rank < 0 {
 		v.words = append(v.words, -2)
-	case node == v.node:
-		v.words = append(v.words, -1, rank%v.perNode)
-	default:
-		at := len(v.neighbours)
-		for i, n := range v.neighbours {
-			if n == node {
-				at = i
-			}
-		}
-		if at == len(v.neighbours) {
+		return
+	}
+	node := v.NodeOf(rank)
+	at := -1
+	if node != v.node {
+		at = slices.Index(v.neighbours, node)
+		if at < 0 {
+			at = len(v.neighbours)
 			v.neighbours = append(v.neighbours, node)
 		}
-		v.words = append(v.words, at, rank%v.perNode)
 	}
+	v.words = append(v.words, at, rank-v.FirstRank(node))
 }
+
+// ranks returns those of the machine.
+func (v *view) ranks() (first, end int) { return v.FirstRank(v.node), v.FirstRank(v.node + 1) }
 
 // position adds a place in a tree, whose places stand for ranks.
 func (v *view) position(p search.Position, rank func(int) int) {
@@ -117,11 +125,11 @@ func (v *view) position(p search.Position, rank func(int) int) {
 // Node implements [Regular]. Blocks that are not all of one size go round the
 // ring, and from a root or to it no two machines are at the same place.
 func (r *Ring) Node(node int) (words, neighbours []int) {
-	v := view{node: node, perNode: r.task.Ranks / r.task.Nodes}
+	v := view{Layout: r.rings, node: node}
 	if !r.even() {
 		v.words = append(v.words, node)
 	}
-	for rank := node * v.perNode; rank < (node+1)*v.perNode; rank++ {
+	for rank, end := v.ranks(); rank < end; rank++ {
 		for ch := range r.parts {
 			at := r.rings.Index(ch, rank)
 			previous, next := r.rings.At(ch, at-1), r.rings.At(ch, at+1)
@@ -138,6 +146,12 @@ func (r *Ring) Node(node int) (words, neighbours []int) {
 // Like implements [Regular].
 func (r *Ring) Like(_, i int) int { return i }
 
+// First implements [Regular].
+func (r *Ring) First(node int) (worker, connection int) {
+	first := r.rings.FirstRank(node) * len(r.parts)
+	return first, first
+}
+
 // even tells whether all ranks run the same steps.
 func (r *Ring) even() bool {
 	if r.hops() == 1 {
@@ -153,8 +167,8 @@ func (r *Ring) even() bool {
 
 // Node implements [Regular].
 func (r *Tree) Node(node int) (words, neighbours []int) {
-	v := view{node: node, perNode: r.task.Ranks / r.task.Nodes}
-	for rank := node * v.perNode; rank < (node+1)*v.perNode; rank++ {
+	v := view{Layout: r.trees, node: node}
+	for rank, end := v.ranks(); rank < end; rank++ {
 		for like := range r.parts {
 			ch := r.channel(node, like)
 			v.position(r.trees.At(ch, rank), func(rank int) int { return rank })
@@ -170,9 +184,41 @@ func (r *Tree) Node(node int) (words, neighbours []int) {
 // Like implements [Regular].
 func (r *Tree) Like(node, i int) int { return r.like(node, i, 2) }
 
+// First implements [Regular].
+func (r *Tree) First(node int) (worker, connection int) {
+	first := 2 * r.trees.FirstRank(node) * len(r.parts)
+	return first, first
+}
+
+// turning is AllToAll by [P2P] on machines with as many ranks each: every one sees
+// the others at the same distances, in the same rounds.
+type turning struct{ *P2P }
+
+// Node implements [Regular].
+func (r *turning) Node(node int) (words, neighbours []int) {
+	for rank := node * r.perNode; rank < (node+1)*r.perNode; rank++ {
+		for ch := range r.parts {
+			words = append(words, r.rails.NET(ch, rank))
+		}
+	}
+	for distance := 1; distance < r.nodes; distance++ {
+		neighbours = append(neighbours, (node+distance)%r.nodes)
+	}
+	return words, neighbours
+}
+
+// Like implements [Regular].
+func (r *turning) Like(_, i int) int { return i }
+
+// First implements [Regular].
+func (r *turning) First(node int) (worker, connection int) {
+	sender := node * r.perNode * len(r.parts)
+	return 2 * sender, sender * len(r.order)
+}
+
 // Node implements [Regular].
 func (r *NVLS) Node(node int) (words, neighbours []int) {
-	v := view{node: node, perNode: 1}
+	v := view{Layout: nodes{}, node: node}
 	for like := range r.parts {
 		ch := r.channel(node, like)
 		p := r.place(ch, node)
@@ -186,6 +232,18 @@ func (r *NVLS) Node(node int) (words, neighbours []int) {
 	}
 	r.see(&v)
 	return v.words, v.neighbours
+}
+
+// nodes has a rank on each machine: of NVLS, ranks on one are not told apart.
+type nodes struct{}
+
+func (nodes) NodeOf(node int) int    { return node }
+func (nodes) FirstRank(node int) int { return node }
+func (nodes) Even() bool             { return true }
+
+// First implements [Regular].
+func (r *NVLS) First(node int) (worker, connection int) {
+	return 4 * r.heads.FirstRank(node) * len(r.parts), 4 * node * r.heads.Heads() * len(r.parts)
 }
 
 // Like implements [Regular].

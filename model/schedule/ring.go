@@ -2,9 +2,21 @@ package schedule
 
 import "tutti/model"
 
+// Layout tells which ranks are on which machine, as [tutti/topo.Layout] does.
+type Layout interface {
+	// NodeOf returns the machine that a rank is on.
+	NodeOf(rank int) int
+	// FirstRank returns the first rank of a machine; of the one after the last, the
+	// number of ranks.
+	FirstRank(node int) int
+	// Even tells whether all machines have as many ranks.
+	Even() bool
+}
+
 // Rings are the orders in which channels go round the ranks, as package search
 // finds them.
 type Rings interface {
+	Layout
 	// At returns the rank at a place of a channel's ring; the place wraps round.
 	At(channel, index int) int
 	// Index returns the place of a rank.

@@ -184,6 +184,12 @@ type Connection struct {
 	OutNET, InNET int
 }
 
+// reverse has a connection go the other way.
+func (c *Connection) reverse() {
+	c.From, c.To = c.To, c.From
+	c.OutNET, c.InNET = c.InNET, c.OutNET
+}
+
 // Kind tells how a connection moves its items.
 type Kind int
 

@@ -3,6 +3,7 @@ package schedule_test
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -152,6 +153,44 @@ func TestRandomSchedulesAreRight(t *testing.T) {
 			return task
 		}).Filter(scheduletest.Possible).Draw(t, "task")
 		require.NoError(t, schedule.Verify(must(task)))
+	})
+}
+
+// On machines of different shape a schedule is right, or plainly refused: one that
+// has GPUs, or switches, pass on data to those of the same number.
+func TestSchedulesOfMixturesAreRight(t *testing.T) {
+	reducing := topo.RailOptimised
+	reducing.Levels = slices.Clone(reducing.Levels)
+	for i := range reducing.Levels {
+		reducing.Levels[i].Reduces = true
+	}
+	alike := []model.Algorithm{model.RailRing, model.Hierarchical, model.CollNet, model.CollNetChain}
+	rapid.Check(t, func(t *rapid.T) {
+		var parts []topo.Part
+		for _, n := range rapid.SliceOfN(rapid.IntRange(3, 6), 2, 4).Draw(t, "GPUs") {
+			parts = append(parts, topo.Part{Machine: machine(n), Nodes: rapid.IntRange(1, 3).Draw(t, "nodes")})
+		}
+		c, err := topo.NewMixedCluster(parts, 0, reducing)
+		require.NoError(t, err)
+		a := rapid.SampledFrom(model.Algorithms()).Draw(t, "algorithm")
+		task := schedule.Task{
+			Algorithm:  a,
+			Collective: rapid.SampledFrom(a.Collectives()).Draw(t, "collective"),
+			Protocol:   rapid.SampledFrom(a.Protocols()).Draw(t, "protocol"),
+			Datatype:   model.Float32,
+			Count:      rapid.OneOf(rapid.Int64Range(0, 70), rapid.Int64Range(0, 1<<18)).Draw(t, "count"),
+			Channels:   rapid.IntRange(1, 4).Draw(t, "channels"),
+			Ranks:      c.Ranks(), Nodes: c.Nodes, Root: rapid.IntRange(0, c.Ranks()-1).Draw(t, "root"),
+		}
+		s, err := schedule.New(task, c, search.Find(c, search.Options{CollNet: true, SHARP: true}))
+		if err == nil {
+			require.NoError(t, schedule.Verify(s))
+			return
+		}
+		require.Contains(t, append(alike, model.NVLS, model.OneShot, model.TwoShot), a, err)
+		if slices.Contains(alike, a) {
+			require.ErrorContains(t, err, c.Differs())
+		}
 	})
 }
 

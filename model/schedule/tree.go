@@ -101,13 +101,10 @@ func (r *Tree) Connection(c int) Connection {
 	if r.trees.At(ch, up).Up < 0 {
 		parent = r.number(up, ch, RoleUp) // the root's one worker
 	}
-	net := -1
-	if perNode := r.task.Ranks / r.task.Nodes; up/perNode != rank/perNode {
-		net = r.trees.NET(ch)
-	}
-	connection := Connection{From: []int{c}, To: []int{parent}, Slots: bufferSteps, Room: r.chunk[ch], OutNET: net, InNET: net}
+	connection := Connection{From: []int{c}, To: []int{parent}, Slots: bufferSteps, Room: r.chunk[ch]}
+	connection.OutNET, connection.InNET = r.trees.NETs(ch, rank, up)
 	if role == RoleDown {
-		connection.From, connection.To = connection.To, connection.From
+		connection.reverse()
 	}
 	return connection
 }

@@ -90,12 +90,10 @@ func (r *TreeCast) Connection(c int) Connection {
 	if other < 0 {
 		return connection
 	}
-	if perNode := r.task.Ranks / r.task.Nodes; other/perNode != rank/perNode {
-		connection.OutNET, connection.InNET = r.trees.NET(ch), r.trees.NET(ch)
-	}
+	connection.OutNET, connection.InNET = r.trees.NETs(ch, rank, other)
 	connection.From, connection.To = []int{c}, []int{other*len(r.parts) + ch}
 	if up, _ := r.place(ch, rank); (up == other) == (r.task.Collective == model.Broadcast) {
-		connection.From, connection.To = connection.To, connection.From
+		connection.reverse()
 	}
 	return connection
 }

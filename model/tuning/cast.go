@@ -106,11 +106,12 @@ func (d *Predictor) castWays(c *topo.Cluster, t *search.Trees) castWays {
 			}
 		}
 		for rank := 1; rank < len(depth); rank++ {
-			from, i, net := next(rank), within, -1
-			if from/d.perNode != rank/d.perNode {
-				i, net = between, t.NET(ch)
+			from, i := next(rank), within
+			out, in := t.NETs(ch, from, rank)
+			if out >= 0 {
+				i = between
 			}
-			route := c.Route(from, rank, net, net)
+			route := c.Route(from, rank, out, in)
 			hops[i] = append(hops[i], route)
 			fromRoot[i][depth[rank]] = append(fromRoot[i][depth[rank]], route)
 			fromLeaves[i][height[rank]] = append(fromLeaves[i][height[rank]], route)

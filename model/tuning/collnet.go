@@ -36,7 +36,7 @@ func (d *Predictor) collNetWays(c *topo.Cluster, g search.Graphs) (w collNetWays
 	w.heads = heads.Heads()
 	var nets, ranks []int
 	for h := range w.heads {
-		nets, ranks = append(nets, heads.NET(h)), append(ranks, heads.GPU(h))
+		nets, ranks = append(nets, heads.NET(0, h)), append(ranks, heads.Rank(0, h))
 	}
 	w.direct = through(nets, ranks, 1) // every channel goes through every head
 	chains := search.NewTrees(c, g.CollNetChain)
@@ -45,7 +45,7 @@ func (d *Predictor) collNetWays(c *topo.Cluster, g search.Graphs) (w collNetWays
 	for ch := range chains.Channels() {
 		for rank := range d.perNode {
 			if up := chains.At(ch, rank).Up; up < 0 || up/d.perNode != 0 {
-				nets, ranks = append(nets, chains.NET(ch)), append(ranks, rank)
+				nets, ranks = append(nets, chains.NET(ch, rank)), append(ranks, rank)
 			}
 		}
 	}

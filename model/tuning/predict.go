@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"tutti/model"
 	"tutti/model/profile"
@@ -61,12 +62,29 @@ type Predictor struct {
 	railError             error
 	nvls                  nvlsWays
 	collNet               collNetWays
+	others                []*Predictor // of a mixture's other machines
+	uneven                string       // what these differ in
 }
 
-// NewPredictor measures the ways that the graphs of a cluster take. Of a mixed
-// cluster, all machines count as what they have at the least.
+// NewPredictor measures the ways that the graphs of a cluster take. A mixed
+// cluster counts as the one that would be slowest if all machines were of one of
+// its kinds, with the channels that all have agreed on.
 func NewPredictor(c *topo.Cluster, g search.Graphs, p *profile.Profile) *Predictor {
-	c = c.AllOf(c.Machine)
+	var all *Predictor
+	for kind := range c.Machines() {
+		d := newPredictor(c.AllOf(kind), g.Of(kind), p)
+		d.ranks, d.uneven = c.Ranks(), c.Differs()
+		if all == nil {
+			all = d
+		} else {
+			all.others = append(all.others, d)
+		}
+	}
+	return all
+}
+
+// newPredictor is [NewPredictor] for equal machines.
+func newPredictor(c *topo.Cluster, g search.Graphs, p *profile.Profile) *Predictor {
 	d := &Predictor{ranks: c.Ranks(), nodes: c.Nodes, perNode: c.RanksPerNode(), profile: p, algorithms: model.Algorithms(), kernels: c.Machine.NVS >= 0}
 	if d.ranks == 1 {
 		return d
@@ -94,7 +112,10 @@ func NewPredictor(c *topo.Cluster, g search.Graphs, p *profile.Profile) *Predict
 // handovers; links keep theirs. It takes no time, so that a fit can try many.
 func (d *Predictor) With(p *profile.Profile) *Predictor {
 	c := *d
-	c.profile = p
+	c.profile, c.others = p, nil
+	for _, other := range d.others {
+		c.others = append(c.others, other.With(p))
+	}
 	return &c
 }
 
@@ -119,10 +140,22 @@ func (d *Predictor) Predict(t schedule.Task) (Prediction, error) {
 	for _, term := range p.terms {
 		p.Time += term
 	}
+	for _, other := range d.others {
+		q, err := other.Predict(t)
+		if err != nil {
+			return Prediction{}, err
+		}
+		if q.Time > p.Time {
+			p = q
+		}
+	}
 	return p, nil
 }
 
 func (d *Predictor) predict(t schedule.Task) (p Prediction, err error) {
+	if d.uneven != "" && slices.Contains([]model.Algorithm{model.RailRing, model.Hierarchical, model.CollNet, model.CollNetChain}, t.Algorithm) {
+		return p, fmt.Errorf("%v wants machines that are alike, and %s", t.Algorithm, d.uneven)
+	}
 	switch t.Algorithm {
 	case model.Ring, model.RailRing:
 		on := d

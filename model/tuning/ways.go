@@ -137,11 +137,12 @@ func (d *Predictor) treeWays(c *topo.Cluster, t *search.Trees) ways {
 			}
 			node := rank / d.perNode
 			if p.Up/d.perNode != node {
-				route := c.Route(rank, p.Up, t.NET(ch), t.NET(ch))
+				out, in := t.NETs(ch, rank, p.Up)
+				route := c.Route(rank, p.Up, out, in)
 				inter = append(inter, route)
 				up.add(route)
 				both.add(route)
-				both.add(c.Route(p.Up, rank, t.NET(ch), t.NET(ch)))
+				both.add(c.Route(p.Up, rank, in, out))
 				continue
 			}
 			place := 0
@@ -182,12 +183,12 @@ func (d *Predictor) nvlsWays(c *topo.Cluster, h *search.Heads) nvlsWays {
 		for tree := range 2 {
 			for node := range min(c.Nodes, 4) {
 				if p := h.At(tree, node); p.Up >= 0 {
-					child, parent := node*d.perNode+h.GPU(0), p.Up*d.perNode+h.GPU(0)
-					route := c.Route(child, parent, h.NET(0), h.NET(0))
+					child, parent := h.Rank(node, 0), h.Rank(p.Up, 0)
+					route := c.Route(child, parent, h.NET(0, 0), h.NET(0, 0))
 					up = append(up, route)
 					alone.add(route)
 					both.add(route)
-					both.add(c.Route(parent, child, h.NET(0), h.NET(0)))
+					both.add(c.Route(parent, child, h.NET(0, 0), h.NET(0, 0)))
 				}
 			}
 		}

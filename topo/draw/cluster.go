@@ -3,6 +3,7 @@ package draw
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"tutti/model/units"
@@ -54,7 +55,6 @@ type plan struct {
 	cluster *topo.Cluster
 	tiers   []topo.Tier
 	units   []block     // of machines that share leaves
-	nets    []int       // the machine's NETs that are drawn
 	levels  [][]block   // groups of switches, by level
 	boxes   map[key]box // of switches by level, group and place; of machines with level -1
 }
@@ -88,7 +88,6 @@ func elide(n, most int) []int {
 // choose finds what is drawn.
 func (p *plan) choose() {
 	c := p.cluster
-	p.nets = elide(len(c.Machine.NETs), maxShown)
 	leaf := p.tiers[0]
 	unitCount := (c.Nodes + leaf.Nodes - 1) / leaf.Nodes
 	shown := elide(unitCount, 2)
@@ -192,9 +191,19 @@ func (p *plan) colour(rail int) string {
 	return palette[rail%len(palette)]
 }
 
-// port is where a NET's cable leaves a machine.
-func (p *plan) port(b box, i int) (x, y int) {
-	return b.x + b.w*(2*i+1)/(2*len(p.nets)), b.y
+// drawnPort is a NET that is drawn: its rail, and where its cable leaves the
+// machine.
+type drawnPort struct{ rail, x, y int }
+
+// ports returns those of a machine.
+func (p *plan) ports(node int, b box) (list []drawnPort) {
+	nets := elide(len(p.cluster.At(node).NETs), maxShown)
+	for i, net := range nets {
+		if net >= 0 {
+			list = append(list, drawnPort{p.cluster.Rail(node, net), b.x + b.w*(2*i+1)/(2*len(nets)), b.y})
+		}
+	}
+	return list
 }
 
 func (p *plan) drawCables(c *canvas) {
@@ -203,15 +212,10 @@ func (p *plan) drawCables(c *canvas) {
 			if n < 0 {
 				continue
 			}
-			b := p.boxes[key{-1, u.group, n}]
-			for i, net := range p.nets {
-				if net < 0 {
-					continue
-				}
-				rail := p.cluster.Rail(net)
-				leaf, shown := p.boxes[key{0, u.group*p.tiers[0].Rails + rail%p.tiers[0].Rails, 0}]
-				if x, y := p.port(b, i); shown {
-					c.Line(x, y, leaf.centre(), leaf.bottom(), stroke(p.colour(rail), 1.4, "opacity:0.75"))
+			for _, port := range p.ports(u.first+n, p.boxes[key{-1, u.group, n}]) {
+				leaf, shown := p.boxes[key{0, u.group*p.tiers[0].Rails + port.rail%p.tiers[0].Rails, 0}]
+				if shown {
+					c.Line(port.x, port.y, leaf.centre(), leaf.bottom(), stroke(p.colour(port.rail), 1.4, "opacity:0.75"))
 				}
 			}
 		}
@@ -263,16 +267,13 @@ func (p *plan) drawBoxes(c *canvas) {
 				p.drawDots(c, place)
 				continue
 			}
-			what := count(p.cluster.RanksPerNode(), "GPU")
+			what := count(p.cluster.RanksOn(u.first+n), "GPU")
 			if p.cluster.Mixed() {
-				what = shortName(p.cluster.At(u.first + n).Name)
+				what = shortName(p.cluster.At(u.first+n).Name) + ", " + what
 			}
 			c.frame(place, gpuFill, green, fmt.Sprintf("node %d", u.first+n), what)
-			for i, net := range p.nets {
-				if net >= 0 {
-					x, y := p.port(place, i)
-					c.Circle(x, y, 4, "fill:"+p.colour(p.cluster.Rail(net)))
-				}
+			for _, port := range p.ports(u.first+n, place) {
+				c.Circle(port.x, port.y, 4, "fill:"+p.colour(port.rail))
 			}
 		}
 	}
@@ -311,7 +312,9 @@ func (p *plan) drawLabels(c *canvas) {
 		y += tierDepth + tierGap
 	}
 	c.writeLeft(margin, y+22, 14, count(p.cluster.Nodes, "machine"), bold)
-	c.writeLeft(margin, y+39, 11, shortName(p.cluster.Machine.Name), "fill:#555555")
+	if !p.cluster.Mixed() {
+		c.writeLeft(margin, y+39, 11, shortName(p.cluster.Machine.Name), "fill:#555555")
+	}
 }
 
 // switches counts switches in English.
@@ -329,9 +332,15 @@ func round(v float64) float64 { return float64(int(v*10+0.5)) / 10 }
 
 func (p *plan) summary() string {
 	c := p.cluster
+	var ports []string
+	for _, m := range c.Machines() {
+		if n := count(len(m.NETs), "port"); !slices.Contains(ports, n) {
+			ports = append(ports, n)
+		}
+	}
 	return strings.Join([]string{
 		count(c.Ranks(), "GPU"),
-		fmt.Sprintf("%s per machine", count(len(c.Machine.NETs), "port")),
+		strings.Join(ports, " or ") + " per machine",
 		fmt.Sprintf("%v routing", c.Fabric.Routing),
 	}, ", ")
 }
@@ -340,13 +349,15 @@ func (p *plan) summary() string {
 func (p *plan) legend() []entry {
 	var entries []entry
 	seen := map[int]bool{}
-	for _, net := range p.nets {
-		if net < 0 || seen[p.cluster.Rail(net)] {
-			continue
+	for _, u := range p.units {
+		for _, n := range u.members {
+			for _, port := range p.ports(u.first+max(0, n), box{}) {
+				if !seen[port.rail] {
+					seen[port.rail] = true
+					entries = append(entries, entry{fmt.Sprintf("rail %d", port.rail), p.colour(port.rail), "", 3})
+				}
+			}
 		}
-		rail := p.cluster.Rail(net)
-		seen[rail] = true
-		entries = append(entries, entry{fmt.Sprintf("rail %d", rail), p.colour(rail), "", 3})
 	}
 	return entries
 }

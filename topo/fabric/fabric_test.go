@@ -96,13 +96,16 @@ core: {switches: 4, oversubscription: 1.5, latency: 1us, sharp: true}
 	c, err := cluster(t, s, "dgx-h100", 8)
 	require.NoError(t, err)
 	assert.Equal(t, topo.Fabric{
-		Name: "f.yaml", Seed: 7, Routing: topo.ECMP, Rails: []int{0, 0, 1, 1, 2, 2, 3, 4},
+		Name: "f.yaml", Seed: 7, Routing: topo.ECMP,
 		Levels: []topo.Level{
 			{Nodes: 2, PerRail: true, Switches: 1, Links: 1, Rate: 200 * units.Gbps, Latency: 250 * units.Nanosecond},
 			{Nodes: 4, Switches: 2, Links: 3, Rate: 400 * units.Gbps},
 			{Switches: 4, Links: 1, Oversubscription: 1.5, Latency: units.Microsecond, Reduces: true},
 		},
 	}, c.Fabric)
+	for net, rail := range []int{0, 0, 1, 1, 2, 2, 3, 4} {
+		assert.Equal(t, rail, c.Rail(7, net))
+	}
 	empty, err := fabric.Read(nil, "empty.yaml")
 	require.NoError(t, err)
 	assert.Equal(t, topo.RailOptimised.Levels[1].Switches, empty.Fabric.Levels[1].Switches)

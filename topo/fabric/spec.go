@@ -66,8 +66,8 @@ func (s *Spec) Cluster(machine []byte, name string, nodes, gpus int) (*topo.Clus
 	return s.join([]topo.Part{{Machine: system, Nodes: nodes}}, gpus)
 }
 
-// Mixed joins machines of one build that differ in speed. It fails where
-// [topo.NewMixedCluster] does, and for NVLink domains of several machines.
+// Mixed joins machines of several kinds. It fails where [topo.NewMixedCluster]
+// does, and for NVLink domains of several machines.
 func (s *Spec) Mixed(parts []topo.Part, gpus int) (*topo.Cluster, error) {
 	if s.Domain > 1 {
 		return nil, s.fail("nvlink-domain", "joins equal machines: want one machine, or a fabric without NVLink domains")
@@ -76,20 +76,13 @@ func (s *Spec) Mixed(parts []topo.Part, gpus int) (*topo.Cluster, error) {
 }
 
 func (s *Spec) join(parts []topo.Part, gpus int) (*topo.Cluster, error) {
-	f := s.Fabric
 	if s.rails != nil && (len(parts) > 1 || parts[0].Nodes > 1) {
-		for i, p := range parts {
-			rails, err := s.place(p.Machine)
-			if err != nil {
-				return nil, err
-			}
-			if i > 0 && !slices.Equal(rails, f.Rails) {
-				return nil, s.fail("rails", fmt.Sprintf("the NETs of %s are on %v, and those of %s on %v: want the same names in the same order", parts[0].Machine.Name, f.Rails, p.Machine.Name, rails))
-			}
-			f.Rails = rails
+		var err error
+		if parts, err = s.place(parts); err != nil {
+			return nil, err
 		}
 	}
-	c, err := topo.NewMixedCluster(parts, gpus, f)
+	c, err := topo.NewMixedCluster(parts, gpus, s.Fabric)
 	if fault := (*topo.FabricError)(nil); errors.As(err, &fault) {
 		return nil, s.fail(fault.Part, fault.Reason)
 	}
@@ -116,36 +109,42 @@ func (s *Spec) Join(machine []byte, name string, nodes int) ([]byte, error) {
 	return text, nil
 }
 
-// place finds the rail of each NET of a machine by its name.
-func (s *Spec) place(m *topo.System) ([]int, error) {
+// place finds the rails of all NETs by their names.
+func (s *Spec) place(parts []topo.Part) ([]topo.Part, error) {
 	byName, found := map[string]int{}, map[string]bool{}
 	for rail, names := range s.rails {
 		for _, name := range names {
 			byName[name] = rail
 		}
 	}
-	var rails []int
-	var names []string
-	for _, net := range m.NETs {
-		name := m.Nodes[net].Name
-		rail, known := byName[name]
-		if !known {
-			return nil, s.fail("rails", fmt.Sprintf("NET %s of %s is on none: want all of the machine's on one", name, m.Name))
+	parts = slices.Clone(parts)
+	var names, machines []string
+	for i, p := range parts {
+		parts[i].Rails = nil
+		for _, net := range p.Machine.NETs {
+			name := p.Machine.Nodes[net].Name
+			rail, known := byName[name]
+			if !known {
+				return nil, s.fail("rails", fmt.Sprintf("NET %s of %s is on none: want all of the machine's on one", name, p.Machine.Name))
+			}
+			parts[i].Rails = append(parts[i].Rails, rail)
+			found[name] = true
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
 		}
-		rails = append(rails, rail)
-		found[name] = true
-		if !slices.Contains(names, name) {
-			names = append(names, name)
+		if !slices.Contains(machines, p.Machine.Name) {
+			machines = append(machines, p.Machine.Name)
 		}
 	}
 	for rail, list := range s.rails {
 		for _, name := range list {
 			if !found[name] {
-				return nil, s.fail(fmt.Sprintf("rails[%d]", rail), fmt.Sprintf("%s has no NET %s: want %s", m.Name, name, strings.Join(names, ", ")))
+				return nil, s.fail(fmt.Sprintf("rails[%d]", rail), fmt.Sprintf("%s has no NET %s: want %s", strings.Join(machines, " or "), name, strings.Join(names, ", ")))
 			}
 		}
 	}
-	return rails, nil
+	return parts, nil
 }
 
 // fail returns an error that names the line of a part of the file, or of the

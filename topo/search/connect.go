@@ -27,15 +27,14 @@ type Connection struct {
 // ncclTopoPostset; src/init.cc).
 func Connect(c *topo.Cluster, g Graphs) *Connection {
 	n := min(len(g.Ring.Channels), len(g.Tree.Channels))
-	view := c.Machine.Restrict(c.RanksPerNode(), c.Nodes > 1)
-	k := &Connection{Search: n, Collective: collective(c, g, n, view.SM())}
-	g.Ring.Channels, g.Tree.Channels = g.Ring.Channels[:n], g.Tree.Channels[:n]
-	k.Rings, k.Trees = NewRings(c, g.Ring), NewTrees(c, g.Tree)
+	sm := c.Machine.Restrict(c.RanksPerNode(), c.Nodes > 1).SM()
+	k := &Connection{Search: n, Collective: collective(c, g, n, sm)}
+	k.Rings, k.Trees = NewRings(c, g.Ring.first(n)), NewTrees(c, g.Tree.first(n))
 	if len(g.NVLS.Channels) > 0 {
 		k.Heads = NewHeads(c, g.NVLS)
-		k.NVLS = nvlsChannels(c, view.SM())
+		k.NVLS = nvlsChannels(c, sm)
 	}
-	k.P2P, k.PerPeer = p2pChannels(c, view, k.Collective)
+	k.P2P, k.PerPeer = p2pChannels(c, k.Collective)
 	return k
 }
 
@@ -69,26 +68,30 @@ func nvlsChannels(c *topo.Cluster, sm int) int {
 // p2pChannels is how many channels there are for send and receive, and how many
 // of them a pair of ranks uses: as many as every pair can (NCCL 2.28.3,
 // src/graph/paths.cc, ncclTopoComputeP2pChannels).
-func p2pChannels(c *topo.Cluster, view *topo.System, collective int) (all, perPeer int) {
+func p2pChannels(c *topo.Cluster, collective int) (all, perPeer int) {
 	all = min(collective, MaxChannels)
 	perPeer = all
-	for _, g := range view.GPUs {
-		for _, peer := range view.GPUs {
-			if g == peer {
-				continue
+	for kind := range c.Machines() {
+		alike := c.AllOf(kind)
+		view := alike.Machine.Restrict(alike.RanksPerNode(), c.Nodes > 1)
+		for _, g := range view.GPUs {
+			for _, peer := range view.GPUs {
+				if g == peer {
+					continue
+				}
+				channels := 2
+				if path := view.Path(peer, g); path.Type == topo.PathNVL {
+					channels *= max(1, int(path.Rate/view.NVLinkRate(g)))
+				}
+				perPeer = min(perPeer, channels)
 			}
-			channels := 2
-			if path := view.Path(peer, g); path.Type == topo.PathNVL {
-				channels *= max(1, int(path.Rate/view.NVLinkRate(g)))
+			if c.Nodes > 1 {
+				channels := 2
+				for channels > 1 && channels*c.Ranks() > 4*all {
+					channels /= 2
+				}
+				perPeer = min(perPeer, max(channels, portsFor(view, g)))
 			}
-			perPeer = min(perPeer, channels)
-		}
-		if c.Nodes > 1 {
-			channels := 2
-			for channels > 1 && channels*c.Ranks() > 4*all {
-				channels /= 2
-			}
-			perPeer = min(perPeer, max(channels, portsFor(view, g)))
 		}
 	}
 	all = min(MaxChannels, powerOfTwo(all))

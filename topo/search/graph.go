@@ -3,6 +3,7 @@ package search
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"tutti/model/units"
 	"tutti/topo"
@@ -53,9 +54,42 @@ type Graph struct {
 	CrossNic int
 	// SameChannels says that every channel was to have the order of the first.
 	SameChannels bool
+	// Others are the graphs of the further machines of a mixed cluster, whose
+	// channels are others, as many, and as fast: of the second of
+	// [topo.Cluster.Machines], and so on.
+	Others []Graph
 	// Opposed says that the second ring of every pair passes the machines
 	// backwards (see [RailRings]).
 	Opposed bool
+}
+
+// On returns the graph of one of the kinds of machines that a cluster has.
+func (g *Graph) On(kind int) *Graph {
+	if kind == 0 {
+		return g
+	}
+	return &g.Others[kind-1]
+}
+
+// Aligned tells whether the channels of all machines have their NETs in common.
+func (g *Graph) Aligned() bool {
+	for _, other := range g.Others {
+		for i, ch := range g.Channels {
+			if o := other.Channels[i]; ch.In != o.In || ch.Out != o.Out {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// first returns the graph with its first n channels, on all machines.
+func (g Graph) first(n int) Graph {
+	g.Channels, g.Others = g.Channels[:n], slices.Clone(g.Others)
+	for i := range g.Others {
+		g.Others[i].Channels = g.Others[i].Channels[:n]
+	}
+	return g
 }
 
 // Graphs are the graphs of a cluster that tuning and schedules start from.

@@ -11,46 +11,48 @@ import (
 // the two trees of a double binary tree over the machines, tree 0 on even
 // channels (NCCL 2.28.3, connect.cc, ncclNvlsTreeConnect).
 type Heads struct {
-	heads    []Channel
-	nodes, k int
+	topo.Layout
+	cluster *topo.Cluster
+	heads   [][]Channel // by kind of machine
 }
 
 // NewHeads connects the heads of a graph, of NVLS or of CollNetDirect, over the
-// machines of c. A GPU that heads several channels counts once.
+// machines of c. A GPU that heads several channels counts once; all machines have
+// as many heads as the one with the fewest.
 func NewHeads(c *topo.Cluster, g Graph) *Heads {
-	h := &Heads{nodes: c.Nodes, k: c.RanksPerNode()}
-	for _, ch := range g.Channels {
-		if !slices.ContainsFunc(h.heads, func(other Channel) bool { return other.GPUs[0] == ch.GPUs[0] }) {
-			h.heads = append(h.heads, ch)
+	h := &Heads{Layout: c.Layout, cluster: c, heads: make([][]Channel, 1+len(g.Others))}
+	least := MaxChannels
+	for kind := range h.heads {
+		for _, ch := range g.On(kind).Channels {
+			if !slices.ContainsFunc(h.heads[kind], func(other Channel) bool { return other.GPUs[0] == ch.GPUs[0] }) {
+				h.heads[kind] = append(h.heads[kind], ch)
+			}
 		}
+		least = min(least, len(h.heads[kind]))
+	}
+	for kind := range h.heads {
+		h.heads[kind] = h.heads[kind][:least]
 	}
 	return h
 }
 
-// Nodes returns the number of machines.
-func (h *Heads) Nodes() int { return h.nodes }
-
-// RanksPerNode returns the number of ranks on each machine.
-func (h *Heads) RanksPerNode() int { return h.k }
+// on returns the heads of a machine.
+func (h *Heads) on(node int) []Channel { return h.heads[h.cluster.Kind(node)] }
 
 // Heads returns how many of the ranks on each machine are heads.
-func (h *Heads) Heads() int { return len(h.heads) }
+func (h *Heads) Heads() int { return len(h.heads[0]) }
 
-// GPU returns which GPU of each machine is the given head.
-func (h *Heads) GPU(head int) int { return h.heads[head].GPUs[0] }
+// Rank returns the rank that is a head of a machine.
+func (h *Heads) Rank(node, head int) int { return h.FirstRank(node) + h.on(node)[head].GPUs[0] }
 
 // Of returns which head a rank is, or -1.
 func (h *Heads) Of(rank int) int {
-	for head, ch := range h.heads {
-		if ch.GPUs[0] == rank%h.k {
-			return head
-		}
-	}
-	return -1
+	node := h.NodeOf(rank)
+	return slices.IndexFunc(h.on(node), func(ch Channel) bool { return h.FirstRank(node)+ch.GPUs[0] == rank })
 }
 
-// NET returns the port of a head, or -1 within one machine.
-func (h *Heads) NET(head int) int { return h.heads[head].In }
+// NET returns the port of a head of a machine, or -1 within one machine.
+func (h *Heads) NET(node, head int) int { return h.on(node)[head].In }
 
 // Twin returns the channel of the other tree that is like the given one within
 // machines.
@@ -58,5 +60,5 @@ func (h *Heads) Twin(channel int) int { return channel ^ 1 }
 
 // At places a machine in the tree of a channel.
 func (h *Heads) At(channel, node int) Position {
-	return DoubleBtree(channel%2, h.nodes, node)
+	return DoubleBtree(channel%2, h.Nodes, node)
 }

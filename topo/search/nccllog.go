@@ -13,11 +13,17 @@ import (
 // WriteNCCL writes graphs and their connection in the words of NCCL's log: each
 // graph with its channels (ncclTopoPrintGraph in NCCL 2.28.3, search.cc), the
 // numbers of channels, and the tree links of rank 0 on the first channel of each
-// of the two trees. With ranks, the rings and trees of every rank follow.
+// of the two trees. Of a mixture, the graphs of each machine follow its name. With
+// ranks, the rings and trees of every rank follow.
 func WriteNCCL(w io.Writer, c *topo.Cluster, g Graphs, ranks bool) error {
 	var text strings.Builder
-	for _, named := range g.named() {
-		writeGraph(&text, c, named.name, named.graph)
+	for kind, m := range c.Machines() {
+		if c.Mixed() {
+			fmt.Fprintf(&text, "# %s\n", m.Name)
+		}
+		for _, named := range g.Of(kind).named() {
+			writeGraph(&text, c.AllOf(kind), named.name, named.graph)
+		}
 	}
 	k := Connect(c, g)
 	fmt.Fprintf(&text, "CHANNELS coll %d nvls %d p2p %d perPeer %d\n", k.Collective, k.NVLS, k.P2P, k.PerPeer)

@@ -16,9 +16,30 @@ import (
 // leaves free of every port. Source: "Writing my own communications library - a
 // worklog of creating Penny, part 1", section "Multi node reduction".
 //
-// It fails unless the GPUs are an even number, each with a NET of its own. With
-// an odd number of machines, the way from the last to the first changes rails.
+// It fails unless the GPUs are an even number, each with a NET of its own, on all
+// machines alike. With an odd number of machines, the way from the last to the
+// first changes rails.
 func RailRings(c *topo.Cluster) (Graph, error) {
+	if what := c.Differs(); what != "" {
+		return Graph{}, fmt.Errorf("rail rings pass every machine by the same rails, and %s: want ring", what)
+	}
+	var all Graph
+	for kind := range c.Machines() {
+		g, err := railRings(c.AllOf(kind))
+		if err != nil {
+			return Graph{}, err
+		}
+		if kind == 0 {
+			all = g
+		} else {
+			all.Others = append(all.Others, g)
+		}
+	}
+	return all, nil
+}
+
+// railRings is [RailRings] of equal machines.
+func railRings(c *topo.Cluster) (Graph, error) {
 	k := c.RanksPerNode()
 	if k%2 == 1 {
 		return Graph{}, fmt.Errorf("rail rings pair the GPUs of a machine, and %d take part: want an even number", k)

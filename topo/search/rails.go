@@ -10,15 +10,21 @@ import (
 // that decides: in sends, and where every GPU is on a rail of its own (NCCL
 // 2.28.3, src/graph/topo.cc, ncclTopoGetLocalNet).
 type Rails struct {
-	own [][]int // by GPU: its NETs, by channel
+	topo.Layout
+	cluster *topo.Cluster
+	own     [][][]int // by kind of machine and GPU: its NETs, by channel
 }
 
 // NewRails finds the rails of c.
 func NewRails(c *topo.Cluster) *Rails {
-	s := newSpace(c)
-	r := &Rails{own: make([][]int, len(s.gpus))}
-	for i, g := range s.gpus {
-		r.own[s.rank[i]] = s.ownNETs(g)
+	r := &Rails{Layout: c.Layout, cluster: c}
+	for kind := range c.Machines() {
+		s := newSpace(c.AllOf(kind))
+		own := make([][]int, len(s.gpus))
+		for i, g := range s.gpus {
+			own[s.rank[i]] = s.ownNETs(g)
+		}
+		r.own = append(r.own, own)
 	}
 	return r
 }
@@ -26,7 +32,8 @@ func NewRails(c *topo.Cluster) *Rails {
 // NET returns the port that a channel uses at a rank, as an index among the
 // machine's NETs, or -1 if there is none.
 func (r *Rails) NET(channel, rank int) int {
-	own := r.own[rank%len(r.own)]
+	node := r.NodeOf(rank)
+	own := r.own[r.cluster.Kind(node)][rank-r.FirstRank(node)]
 	if len(own) == 0 {
 		return -1
 	}

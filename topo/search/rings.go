@@ -21,8 +21,8 @@ func (r *Rings) Channels() int {
 	return r.chains.Channels()
 }
 
-// on returns the graph channel that a channel follows on a machine.
-func (r *Rings) on(node, channel int) int {
+// follows returns the graph channel that a channel follows on a machine.
+func (r *Rings) follows(node, channel int) int {
 	n := len(r.graph.Channels)
 	g := channel % n
 	if r.graph.CrossNic == 2 && n%2 == 0 && node%2 == 1 {
@@ -31,37 +31,43 @@ func (r *Rings) on(node, channel int) int {
 	return g
 }
 
-// turn maps the place of a machine in a channel's ring to the machine, and back.
-func (r *Rings) turn(channel, node int) int {
-	if r.graph.Opposed && channel%2 == 1 {
-		return r.nodes - 1 - node
+// backwards tells whether a channel passes the machines from the last to the first.
+func (r *Rings) backwards(channel int) bool { return r.graph.Opposed && channel%2 == 1 }
+
+// before returns how many ranks of a channel's ring stand before those of a machine.
+func (r *Rings) before(channel, node int) int {
+	if r.backwards(channel) {
+		return r.Ranks() - r.FirstRank(node+1)
 	}
-	return node
+	return r.FirstRank(node)
 }
 
 // Index returns the place of a rank in a channel's ring, counted from the first
 // rank of the order of the first machine, or of the last one where the channel
 // passes the machines backwards.
 func (r *Rings) Index(channel, rank int) int {
-	node, gpu := rank/r.k, rank%r.k
-	return r.turn(channel, node)*r.k + r.position[r.on(node, channel)][gpu]
+	node := r.NodeOf(rank)
+	return r.before(channel, node) + r.place(node, r.follows(node, channel), rank)
 }
 
 // At returns the rank at a place of a channel's ring; the place wraps round.
 func (r *Rings) At(channel, index int) int {
 	n := r.Ranks()
 	index = ((index % n) + n) % n
-	node := r.turn(channel, index/r.k)
-	return node*r.k + r.graph.Channels[r.on(node, channel)].GPUs[index%r.k]
+	node := r.NodeOf(index)
+	if r.backwards(channel) {
+		node = r.NodeOf(n - 1 - index)
+	}
+	return r.at(node, r.follows(node, channel), index-r.before(channel, node))
 }
 
 // NETs returns the ports that a channel uses from the given rank to the next:
 // out of the rank's machine and into the next rank's; -1, -1 inside a machine.
 func (r *Rings) NETs(channel, rank int) (out, in int) {
-	node := rank / r.k
-	next := r.At(channel, r.Index(channel, rank)+1) / r.k
+	node := r.NodeOf(rank)
+	next := r.NodeOf(r.At(channel, r.Index(channel, rank)+1))
 	if next == node {
 		return -1, -1
 	}
-	return r.graph.Channels[r.on(node, channel)].Out, r.graph.Channels[r.on(next, channel)].In
+	return r.on(node, r.follows(node, channel)).Out, r.on(next, r.follows(next, channel)).In
 }

@@ -48,7 +48,7 @@ func TestGolden(t *testing.T) {
 
 // Rings pass through every rank once, At and Index undo each other, and data
 // that leaves a machine by a rail enters the next one by the same rail when the
-// number of machines is even.
+// number of machines is even, and all are equal.
 func TestRings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, g := clusterOf(t)
@@ -61,8 +61,8 @@ func TestRings(t *testing.T) {
 				seen[rank] = true
 				require.Equal(t, i, rings.Index(ch, rank))
 				out, in := rings.NETs(ch, rank)
-				require.Equal(t, rank/c.RanksPerNode() != rings.At(ch, i+1)/c.RanksPerNode(), out >= 0)
-				if c.Nodes%2 == 0 {
+				require.Equal(t, c.NodeOf(rank) != c.NodeOf(rings.At(ch, i+1)), out >= 0)
+				if c.Nodes%2 == 0 && !c.Mixed() {
 					require.Equal(t, out, in)
 				}
 			}
@@ -97,12 +97,22 @@ func TestTrees(t *testing.T) {
 }
 
 func clusterOf(t *rapid.T) (*topo.Cluster, search.Graphs) {
-	m, err := topo.Open(rapid.SampledFrom([]string{"testdata/h100x8.xml", "testdata/dgxa100.xml", "testdata/l40x4_pcie.xml"}).Draw(t, "machine"))
+	var parts []topo.Part
+	kinds := ""
+	for range rapid.IntRange(1, 2).Draw(t, "parts") {
+		name := rapid.SampledFrom([]string{"testdata/h100x8.xml", "testdata/dgxa100.xml", "testdata/l40x4_pcie.xml"}).Draw(t, "machine")
+		if opened[name] == nil {
+			m, err := topo.Open(name)
+			require.NoError(t, err)
+			opened[name] = m
+		}
+		parts = append(parts, topo.Part{Machine: opened[name], Nodes: rapid.IntRange(1, 20).Draw(t, "nodes")})
+		kinds += name
+	}
+	gpus := rapid.SampledFrom([]int{1, 2, 0}).Draw(t, "gpus")
+	c, err := topo.NewMixedCluster(parts, gpus, topo.RailOptimised)
 	require.NoError(t, err)
-	gpus := rapid.SampledFrom([]int{1, 2, 4, len(m.GPUs)}).Draw(t, "gpus")
-	c, err := topo.NewCluster(m, rapid.IntRange(1, 40).Draw(t, "nodes"), gpus, topo.RailOptimised)
-	require.NoError(t, err)
-	key := fmt.Sprint(m.Name, gpus, c.Nodes > 1)
+	key := fmt.Sprint(kinds, gpus, c.Nodes > 1)
 	if _, known := found[key]; !known {
 		found[key] = search.All(c)
 	}
@@ -110,7 +120,7 @@ func clusterOf(t *rapid.T) (*topo.Cluster, search.Graphs) {
 }
 
 // found is what was searched before: further nodes change nothing.
-var found = map[string]search.Graphs{}
+var found, opened = map[string]search.Graphs{}, map[string]*topo.System{}
 
 // The rings over two machines of four GPUs are those that Penny's kernel walks:
 // from every rank to send_peer, as its source computes it.
@@ -227,7 +237,8 @@ func BenchmarkConnect(b *testing.B) {
 	b.ReportMetric(float64(c.Ranks()), "GPUs")
 }
 
-// In a mixed cluster all machines take what the weakest allows.
+// In a mixed cluster all machines take what the weakest allows, and each keeps its
+// own way.
 func TestMixedTakesTheWeakest(t *testing.T) {
 	text, err := topo.XML("dgx-h100")
 	require.NoError(t, err)
@@ -246,13 +257,20 @@ func TestMixedTakesTheWeakest(t *testing.T) {
 		require.NoError(t, err)
 		return search.All(c)
 	}
-	assert.Equal(t, find(slow), find(fast, slow))
-	assert.Equal(t, find(slow), find(slow, fast))
+	for _, mixed := range []search.Graphs{find(fast, slow), find(slow, fast)} {
+		assert.Equal(t, find(slow).Ring.BwInter, mixed.Ring.BwInter)
+		assert.Equal(t, find(slow).Tree.BwInter, mixed.Tree.BwInter)
+		assert.Equal(t, find(slow).NVLS.BwInter, mixed.NVLS.BwInter)
+	}
 	// Neither is weaker in all: the one has fewer channels, the other slower ones.
 	a, b, both := find(fast).Ring, find(one).Ring, find(fast, one).Ring
-	assert.Less(t, len(a.Channels), len(b.Channels))
+	n := len(a.Channels)
+	assert.Less(t, n, len(b.Channels))
 	assert.Less(t, b.BwInter, a.BwInter)
-	assert.Equal(t, a.Channels, both.Channels)
-	assert.Equal(t, b.BwInter, both.BwInter)
-	assert.Equal(t, b.TypeInter, both.TypeInter)
+	assert.Equal(t, a.Channels, both.On(0).Channels)
+	assert.Equal(t, b.Channels[:n], both.On(1).Channels)
+	for kind := range 2 {
+		assert.Equal(t, b.BwInter, both.On(kind).BwInter)
+		assert.Equal(t, b.TypeInter, both.On(kind).TypeInter)
+	}
 }

@@ -179,25 +179,32 @@ func (c *Communicator) nvlsChannels() int {
 func Describe(c *topo.Cluster, g search.Graphs) Communicator {
 	m := c.Machine
 	d := Communicator{
-		Ranks: c.Ranks(), Nodes: c.Nodes, MinSM: m.SM(), MaxSM: m.SM(), AMD: m.AMD(), NVSwitch: m.NVS >= 0,
+		Ranks: c.Ranks(), Nodes: c.Nodes, MinSM: m.SM(), MaxSM: m.SM(), AMD: m.AMD(), NVSwitch: true,
 		Ring: describe(g.Ring), Tree: describe(g.Tree), NVLS: describe(g.NVLS),
 		CollNet: describe(g.CollNetDirect), CollNetChain: describe(g.CollNetChain),
 	}
 	for _, each := range c.Machines() {
-		for _, gpu := range m.GPUs {
+		d.NVSwitch = d.NVSwitch && each.NVS >= 0
+		for _, gpu := range each.GPUs {
 			d.MaxSM = max(d.MaxSM, each.Nodes[gpu].SM)
 		}
-		for _, cpu := range m.CPUs {
+		for _, cpu := range each.CPUs {
 			d.Mixed = d.Mixed || each.Nodes[cpu].Vendor != m.Nodes[m.CPUs[0]].Vendor
 		}
 	}
 	return d
 }
 
+// describe describes a graph; that of a mixture has the worst pattern of a machine
+// (src/init.cc, treePattern), and no more heads than any has.
 func describe(g search.Graph) Graph {
+	pattern, first := g.Pattern, heads(g.Channels)
+	for _, other := range g.Others {
+		pattern, first = max(pattern, other.Pattern), min(first, heads(other.Channels))
+	}
 	return Graph{
-		Pattern: g.Pattern, Channels: len(g.Channels), TypeIntra: g.TypeIntra, TypeInter: g.TypeInter,
-		BwIntra: float32(g.BwIntra / units.GBps), BwInter: float32(g.BwInter / units.GBps), SameChannels: g.SameChannels, Heads: heads(g.Channels),
+		Pattern: pattern, Channels: len(g.Channels), TypeIntra: g.TypeIntra, TypeInter: g.TypeInter,
+		BwIntra: float32(g.BwIntra / units.GBps), BwInter: float32(g.BwInter / units.GBps), SameChannels: g.SameChannels, Heads: first,
 		LatencyInter: float32(g.LatencyInter.Microseconds()),
 	}
 }

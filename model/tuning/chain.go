@@ -50,8 +50,7 @@ func (d *Predictor) predictSimpleRing(t schedule.Task) Prediction {
 	}
 	c.bothIntra, c.bothInter = c.intra, c.inter
 	if d.ranks > 2 {
-		c.bothIntra.perByte *= 2
-		c.bothInter.perByte *= 2
+		c.bothIntra, c.bothInter = c.intra.times(2), c.inter.times(2)
 	} else {
 		c.busiest = 2
 	}

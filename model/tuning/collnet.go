@@ -22,34 +22,24 @@ func (d *Predictor) collNetWays(c *topo.Cluster, g search.Graphs) (w collNetWays
 	if d.nodes == 1 || len(g.CollNetChain.Channels) == 0 || len(g.CollNetDirect.Channels) == 0 {
 		return w
 	}
-	through := func(nets []int, ranks []int, channels int) way {
-		l := newLoad(c, d.profile)
-		var routes [][]int
-		for i, net := range nets {
-			route := append(c.ToRoot(ranks[i], net), c.FromRoot(ranks[i], net)...)
-			l.add(route)
-			routes = append(routes, route)
-		}
-		return l.way(routes, profile.HopNET, channels)
-	}
-	heads := search.NewHeads(c, g.CollNetDirect)
+	through := func(rank, net int) []int { return append(c.ToRoot(rank, net), c.FromRoot(rank, net)...) }
+	heads, direct := search.NewHeads(c, g.CollNetDirect), newLoad(c, d.profile, profile.HopNET)
 	w.heads = heads.Heads()
-	var nets, ranks []int
 	for h := range w.heads {
-		nets, ranks = append(nets, heads.NET(h)), append(ranks, heads.GPU(h))
+		direct.add(through(heads.GPU(h), heads.NET(h)))
 	}
-	w.direct = through(nets, ranks, 1) // every channel goes through every head
-	chains := search.NewTrees(c, g.CollNetChain)
+	direct.channel() // every channel goes through every head
+	chains, chain := search.NewTrees(c, g.CollNetChain), newLoad(c, d.profile, profile.HopNET)
 	w.intra = d.treeWays(c, chains)
-	nets, ranks = nil, nil
 	for ch := range chains.Channels() {
 		for rank := range d.perNode {
 			if up := chains.At(ch, rank).Up; up < 0 || up/d.perNode != 0 {
-				nets, ranks = append(nets, chains.NET(ch)), append(ranks, rank)
+				chain.add(through(rank, chains.NET(ch)))
 			}
 		}
+		chain.channel()
 	}
-	w.chain = through(nets, ranks, chains.Channels())
+	w.direct, w.chain = direct.way, chain.way
 	return w
 }
 
@@ -63,9 +53,9 @@ func (d *Predictor) predictCollNetChain(t schedule.Task) Prediction {
 	within := d.perNode - 1
 	begins := min(1, within)
 	return k.pipe(s, []leg{
-		{begins, share, k.sends(), intra}, {within - begins, share, k.reduces(), intra},
-		{1, share, k.reduces(), d.collNet.chain}, {within, share, k.passes(), intra},
-	}, leg{share: share, buffers: k.keeps()})
+		{begins, share, k.sends(), intra, false}, {within - begins, share, k.reduces(), intra, false},
+		{1, share, k.reduces(), d.collNet.chain, false}, {within, share, k.passes(), intra, false},
+	}, leg{share: share, buffers: k.keeps(), last: true})
 }
 
 // predictCollNet predicts shares for the heads of each node, which the network

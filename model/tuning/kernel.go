@@ -18,7 +18,7 @@ type kernel struct {
 	streams                  bool
 	block                    schedule.Block
 	input, slots             float64 // for how many buffers more they count
-	channels                 float64 // in use
+	channels                 int     // in use
 }
 
 func (d *Predictor) kernel(t schedule.Task, channels int) kernel {
@@ -28,7 +28,7 @@ func (d *Predictor) kernel(t schedule.Task, channels int) kernel {
 	k := kernel{
 		Predictor: d, a: a, p: p, base: c.Base[a][p].Microseconds(), overhead: c.Overhead[p].Microseconds(), turn: c.Turn[a][p].Microseconds(),
 		block: block, perByte: 1e6 / (float64(c.Copy[a][p]) * block.Working()), input: c.Misses(a, p, all), slots: c.Misses(a, p, slots),
-		ramp: c.Ramp[a][p].Microseconds(), rampBytes: float64(profile.RampBytes), streams: p != model.Simple, channels: float64(channels),
+		ramp: c.Ramp[a][p].Microseconds(), rampBytes: float64(profile.RampBytes), streams: p != model.Simple, channels: channels,
 	}
 	if p == model.LL {
 		k.turn, k.beside = 0, k.turn
@@ -61,5 +61,10 @@ func (k *kernel) moving(b units.Bytes, share, buffers float64) float64 {
 
 // wire returns what an item takes on a way that all channels in use share.
 func (k *kernel) wire(b units.Bytes, w way) float64 {
-	return float64(k.p.Wire(b)) * w.perByte * k.channels
+	return k.crossing(b, &w, byAll)
+}
+
+// crossing is wire where some of the others are on the way.
+func (k *kernel) crossing(b units.Bytes, w *way, by int) float64 {
+	return float64(k.p.Wire(b)) * w.perByte(k.channels, by)
 }

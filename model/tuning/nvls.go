@@ -30,7 +30,7 @@ func (d *Predictor) predictNVLS(t schedule.Task) Prediction {
 		default:
 			// A GPU's link carries every head's share once in each direction, and its
 			// own twice.
-			link := float64(b) * (heads + 1) * d.nvls.link * k.channels / d.profile.Multimem
+			link := float64(b) * (heads + 1) * d.nvls.link * float64(k.channels) / d.profile.Multimem
 			return max(float64(b)*k.perByte/share, link)
 		}
 	}
@@ -67,7 +67,7 @@ func (d *Predictor) predictNVLSBlocks(t schedule.Task) Prediction {
 	const own, all = 12. / 16, 8. / 16
 	h := d.nvls.latency + d.profile.Handover[profile.HopNVLink][t.Algorithm][t.Protocol].Microseconds()
 	stage := func(b units.Bytes) (one, every float64) {
-		link := float64(b) * n * d.nvls.link * k.channels / d.profile.Multimem
+		link := float64(b) * n * d.nvls.link * float64(k.channels) / d.profile.Multimem
 		return max(float64(b)*k.perByte/own, link), float64(b) * n * local / all
 	}
 	b := s.Chunk

@@ -50,9 +50,8 @@ func (d *Predictor) predictOneShot(t schedule.Task) Prediction {
 		}
 		return p
 	case t.Collective == model.Reduce: // all on the root's link
-		way := d.pairs
-		way.perByte *= float64(d.ranks - 1)
-		return k.pipe(s, []leg{{1, 1, 2 + k.input, way}}, leg{share: 1, buffers: float64(d.ranks) + 1 + k.input})
+		way := d.pairs.times(float64(d.ranks - 1))
+		return k.pipe(s, []leg{{1, 1, 2 + k.input, way, false}}, leg{share: 1, buffers: float64(d.ranks) + 1 + k.input, last: true})
 	}
 	return k.predictStages(s, func(b units.Bytes) []stage {
 		var list []stage

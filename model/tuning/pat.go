@@ -27,7 +27,8 @@ func (d *Predictor) predictPAT(t schedule.Task) Prediction {
 	if s.Loops == 1 {
 		b = s.Last
 	}
-	latency, data, _ := k.passing(b, leg{1, 1, buffers, way}, s.Slots)
+	data, network, known := k.passing(b, &leg{share: 1, buffers: buffers, way: way}, byAll)
+	latency := k.overhead + data + network + known
 	behind := distances // of the others, in further loops
 	if t.Collective == model.ReduceScatter {
 		behind /= 2

@@ -116,10 +116,16 @@ func (d *Predictor) Predict(t schedule.Task) (Prediction, error) {
 	if err != nil {
 		return Prediction{}, err
 	}
-	for _, term := range p.terms {
-		p.Time += term
-	}
+	p.Time = p.sum()
 	return p, nil
+}
+
+// sum returns the time that the terms add up to.
+func (p *Prediction) sum() (time float64) {
+	for _, term := range p.terms {
+		time += term
+	}
+	return time
 }
 
 func (d *Predictor) predict(t schedule.Task) (p Prediction, err error) {

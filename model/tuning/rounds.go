@@ -30,6 +30,9 @@ func (d *Predictor) predictRounds(t schedule.Task) Prediction {
 	}
 	const share = .5
 	sends, keeps := 2+k.input, 2+k.slots
+	if within+across == 1 {
+		return k.pipe(s, []leg{{1, share, sends, way, false}}, leg{share: share, buffers: keeps, last: true})
+	}
 	round := func(each func(units.Bytes) float64) float64 {
 		return float64(float64(s.Loops-1)*each(s.Chunk)) + each(s.Last)
 	}
@@ -59,7 +62,8 @@ func (d *Predictor) predictRounds(t schedule.Task) Prediction {
 	p := Prediction{limit: "sends one after the other"}
 	sent := inside + outside
 	if s.Loops > 1 && !k.streams { // receivers may be slower
-		_, _, busy := k.passing(s.Chunk, leg{1, share, sends, way}, s.Slots)
+		data, network, _ := k.passing(s.Chunk, &leg{share: share, buffers: sends, way: way}, byAll)
+		busy := max(k.overhead+k.turn+data, network)
 		kept := float64((within + across) * round(func(b units.Bytes) float64 { return k.overhead + k.turn + k.moving(b, share, keeps) }))
 		sent = max(sent, busy-k.turn+kept-last-k.turn)
 	}
@@ -71,22 +75,23 @@ func (d *Predictor) predictRounds(t schedule.Task) Prediction {
 // the next node; crossing is the latency from the last of a node to the first of the
 // next.
 func (d *Predictor) roundWays(c *topo.Cluster) (w ways, crossing float64) {
-	l, rails := newLoad(c, d.profile), search.NewRails(c)
-	var intra, inter [][]int
+	intra, inter, rails := newLoad(c, d.profile, profile.HopNVLink), newLoad(c, d.profile, profile.HopNET), search.NewRails(c)
 	for rank := range d.perNode {
 		if d.perNode > 1 {
 			route := c.Route(rank, (rank+1)%d.perNode, -1, -1)
-			l.add(route)
-			intra = append(intra, route)
+			intra.add(route)
+			inter.beside(route)
 		}
 		if d.nodes > 1 {
 			route := c.Route(rank, rank+d.perNode, rails.NET(0, rank), rails.NET(0, rank+d.perNode))
-			l.add(route)
-			inter = append(inter, route)
+			inter.add(route)
+			intra.beside(route)
 		}
 	}
 	if last := d.perNode - 1; d.nodes > 1 {
-		crossing = l.latency(c.Route(last, last+1, rails.NET(0, last), rails.NET(0, last+1)))
+		crossing = inter.latency(c.Route(last, last+1, rails.NET(0, last), rails.NET(0, last+1)))
 	}
-	return ways{intra: l.way(intra, profile.HopNVLink, 1), inter: l.way(inter, profile.HopNET, 1)}, crossing
+	intra.channel()
+	inter.channel()
+	return ways{intra: intra.way, inter: inter.way}, crossing
 }

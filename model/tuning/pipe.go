@@ -25,6 +25,21 @@ type pipe struct {
 	slots  int
 	chunks []chunk
 	hops   float64 // hops and handovers of the first chunk
+	opposed
+}
+
+// opposed is how chunks that come back meet those that go: from when on, and which
+// share of the time that workers need beside their data the links are idle in, as all
+// chunks are on them at a time.
+type opposed struct{ from, lockstep float64 }
+
+// opposing returns how long something takes that takes so long for chunks of one
+// direction, and so long for those of both.
+func (o *opposed) opposing(alone, together float64) float64 {
+	if alone <= o.from {
+		return alone
+	}
+	return alone + float64((alone-o.from)*(together/alone-1))
 }
 
 // chunk is a chunk that has come so far.
@@ -41,8 +56,13 @@ type chunk struct {
 // pipe predicts chunks that follow each other over legs to a last worker that
 // keeps them.
 func (k *kernel) pipe(s schedule.Shape, legs []leg, keep leg) Prediction {
+	return k.opposedPipe(s, legs, keep, opposed{})
+}
+
+// opposedPipe is pipe for chunks that come back to where they went.
+func (k *kernel) opposedPipe(s schedule.Shape, legs []leg, keep leg, o opposed) Prediction {
 	var list [3]chunk
-	p := pipe{kernel: k, slots: s.Slots, chunks: list[:min(3, s.Loops)]}
+	p := pipe{kernel: k, slots: s.Slots, chunks: list[:min(3, s.Loops)], opposed: o}
 	for i := range p.chunks {
 		p.chunks[i].size = s.Chunk
 	}
@@ -87,7 +107,11 @@ func (k *kernel) passing(size units.Bytes, l *leg, by int) (data, network, known
 
 // hopTime returns what a hop takes the first chunk.
 func (k *kernel) hopTime(s schedule.Shape, l *leg) float64 {
-	data, network, known := k.passing(min(s.Chunk, s.Last), l, byFirst)
+	first := s.Chunk
+	if s.Loops == 1 {
+		first = s.Last
+	}
+	data, network, known := k.passing(first, l, byFirst)
 	if k.streams && network == 0 {
 		data = 0
 	}
@@ -97,26 +121,44 @@ func (k *kernel) hopTime(s schedule.Shape, l *leg) float64 {
 // streaming tells whether readers follow writers word by word.
 func (p *pipe) streaming(l *leg) bool { return p.streams && l.way.hop != profile.HopNET }
 
+// pace returns how far chunks that are alike follow each other over a hop: of one
+// direction, and of both, which have the link to themselves for a part of the time, or
+// fill it.
+func (p *pipe) pace(size units.Bytes, l *leg) (alone, together float64) {
+	beside := p.overhead + p.turn
+	most, network, _ := p.passing(size, l, byMost)
+	alone = max(beside+most, network)
+	if l.last {
+		return alone, alone
+	}
+	all := p.crossing(size, &l.way, byAll)
+	together = max(alone, all)
+	if l.way.hop != profile.HopNET {
+		together += float64(p.lockstep * max(0, beside+all-together))
+	}
+	return alone, together
+}
+
 // hop takes the chunks over a hop.
 func (p *pipe) hop(l *leg) {
 	began, free, sent := 0., 0., 0. // the worker, and the NIC
+	alone, together := 0., 0.
 	for i := range p.chunks {
 		c := &p.chunks[i]
 		data, network, known := p.passing(c.size, l, byFirst)
 		if i > 0 {
-			// Those behind each other have the link to themselves for a part of the time,
-			// or fill it.
-			most, _, _ := p.passing(c.size, l, byMost)
-			pace := p.overhead + p.turn + most
-			if !l.last {
-				pace = max(pace, p.crossing(p.chunks[i-1].size, &l.way, byAll))
-			}
-			free = max(free, began+float64(float64(c.behind+1)*pace))
-			sent += float64(float64(c.behind) * network)
+			one, both := p.pace(p.chunks[0].size, l)
+			n, before := float64(c.behind+1), p.opposing(alone, together)
+			alone, together = alone+float64(n*one), together+float64(n*both)
+			free = max(free, began+p.opposing(alone, together)-before)
 			if network > 0 { // slots come back over the network, too
 				trip := 2*(p.overhead+data) + network + known + l.way.latency
 				free = max(free, began+float64(float64((c.behind+1)/p.slots)*trip))
 			}
+		}
+		if p.streaming(l) { // meets others all the way
+			all, _, _ := p.passing(c.size, l, byAll)
+			data = p.opposing(alone+data, together+all) - p.opposing(alone, together)
 		}
 		began = max(c.begin, free)
 		begin := began + p.overhead

@@ -54,6 +54,7 @@ type Predictor struct {
 	algorithms            []model.Algorithm // to choose from
 	kernels               bool              // tutti's own are to choose from, too
 	ring, rail, tree      ways
+	depth                 [2]reach // of both trees
 	cast                  castWays
 	rounds                ways    // from every rank to one of its node, or to its like in another
 	crossing              float64 // the latency to one of another place in another node
@@ -82,6 +83,9 @@ func NewPredictor(c *topo.Cluster, g search.Graphs, p *profile.Profile) *Predict
 	d.rounds, d.crossing = d.roundWays(c)
 	trees := search.NewTrees(c, g.Tree)
 	d.tree, d.cast = d.treeWays(c, trees), d.castWays(c, trees)
+	for i, ch := range []int{0, trees.Twin(0)} {
+		d.depth[i] = newReach(trees, ch, top(trees, ch), d.perNode)
+	}
 	d.collNet = d.collNetWays(c, g)
 	d.nvls.err = g.NVLSError
 	if g.NVLSError == nil && len(g.NVLS.Channels) > 0 {

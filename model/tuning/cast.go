@@ -14,7 +14,7 @@ import (
 // root, or to it.
 func (d *Predictor) predictRingCast(t schedule.Task) Prediction {
 	s := schedule.RingShape(t)
-	k := d.kernel(t, s.Channels)
+	k := d.kernel(t, &s)
 	across := d.nodes - 1
 	if d.nodes > 1 && d.perNode > 1 && (s.Channels > 1 || (t.Collective == model.Reduce) == (t.Algorithm == model.Ring)) {
 		across++ // but where the first ring enters the root's node, or leaves it, at the root
@@ -44,7 +44,7 @@ func (d *Predictor) predictRingCast(t schedule.Task) Prediction {
 // to do than the others.
 func (d *Predictor) predictTreeCast(t schedule.Task) (slowest Prediction) {
 	s := schedule.TreeShape(t)
-	k := d.kernel(t, s.Channels)
+	k := d.kernel(t, &s)
 	for ch := range min(s.Channels, len(d.cast.reach)) {
 		if ch == s.Channels-1 {
 			t.Count, t.Channels = schedule.LastPart(t), 1

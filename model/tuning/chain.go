@@ -25,7 +25,7 @@ type chain struct {
 // nodes. Half of the channels have the one tree, and half the other.
 func (d *Predictor) predictTree(t schedule.Task) (slowest Prediction) {
 	s := schedule.TreeShape(t)
-	k := d.kernel(t, s.Channels)
+	k := d.kernel(t, &s)
 	up, down := schedule.TreeShares(t.Protocol)
 	for i := range d.depth {
 		if i > 0 && 2*s.Channels <= len(d.tree.inter.shared[byAll]) {
@@ -61,7 +61,7 @@ func (d *Predictor) predictSimpleRing(t schedule.Task) Prediction {
 
 // predictChain follows chunks up to the root and down again.
 func (d *Predictor) predictChain(t schedule.Task, c chain) Prediction {
-	k := d.kernel(t, c.Channels)
+	k := d.kernel(t, &c.Shape)
 	intra, inter := c.intra, c.inter
 	intra.shared[byAll], inter.shared[byAll] = c.bothIntra.shared[byAll], c.bothInter.shared[byAll]
 	up, down, head := c.up, c.down, c.busiest+k.slots

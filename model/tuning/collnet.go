@@ -47,7 +47,7 @@ func (d *Predictor) collNetWays(c *topo.Cluster, g search.Graphs) (w collNetWays
 // network adds up and hands back.
 func (d *Predictor) predictCollNetChain(t schedule.Task) Prediction {
 	s := schedule.RoundsShape(t)
-	k := d.kernel(t, s.Channels)
+	k := d.kernel(t, &s)
 	const share = .5
 	intra := d.collNet.intra.intra
 	within := d.perNode - 1
@@ -63,7 +63,7 @@ func (d *Predictor) predictCollNetChain(t schedule.Task) Prediction {
 func (d *Predictor) predictCollNet(t schedule.Task) Prediction {
 	heads := d.collNet.heads
 	s := schedule.CollNetShape(t, heads)
-	k := d.kernel(t, s.Channels)
+	k := d.kernel(t, &s)
 	const share = .25
 	others, local := units.Bytes(heads-1), float64(d.perNode)
 	inside := func(b units.Bytes) float64 { return k.wire(others*b, d.rounds.intra) }

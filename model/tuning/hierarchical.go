@@ -10,7 +10,7 @@ import (
 // and scatters feed the rings of the loops behind it meanwhile.
 func (d *Predictor) predictHierarchical(t schedule.Task) Prediction {
 	s := schedule.HierarchicalShape(t)
-	k := d.kernel(t, s.Channels)
+	k := d.kernel(t, &s)
 	others := units.Bytes(d.perNode - 1)
 	const outer, inner, gathering = .45, .45, .1 // shares of the threads
 	n := float64(d.nodes)

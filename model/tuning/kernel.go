@@ -18,17 +18,17 @@ type kernel struct {
 	streams                  bool
 	block                    schedule.Block
 	input, slots             float64 // for how many buffers more they count
-	channels                 int     // in use
+	channels                 float64 // in use
 }
 
-func (d *Predictor) kernel(t schedule.Task, channels int) kernel {
+func (d *Predictor) kernel(t schedule.Task, s *schedule.Shape) kernel {
 	c, a, p := d.profile, t.Algorithm, t.Protocol
 	block := t.Block()
 	slots, all := t.Footprint()
 	k := kernel{
 		Predictor: d, a: a, p: p, base: c.Base[a][p].Microseconds(), overhead: c.Overhead[p].Microseconds(), turn: c.Turn[a][p].Microseconds(),
 		block: block, perByte: 1e6 / (float64(c.Copy[a][p]) * block.Working()), input: c.Misses(a, p, all), slots: c.Misses(a, p, slots),
-		ramp: c.Ramp[a][p].Microseconds(), rampBytes: float64(profile.RampBytes), streams: p != model.Simple, channels: channels,
+		ramp: c.Ramp[a][p].Microseconds(), rampBytes: float64(profile.RampBytes), streams: p != model.Simple, channels: s.Busy,
 	}
 	if p == model.LL {
 		k.turn, k.beside = 0, k.turn

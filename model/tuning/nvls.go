@@ -12,7 +12,7 @@ import (
 // and gather, and the others behind it at the pace of the slowest.
 func (d *Predictor) predictNVLS(t schedule.Task) Prediction {
 	s := schedule.NVLSShape(t, d.nvls.heads)
-	k := d.kernel(t, s.Channels)
+	k := d.kernel(t, &s)
 	heads := float64(d.nvls.heads)
 	local := 1e6 / float64(d.profile.LocalCopy)
 	warps := [4]float64{6, 5, 5, 4} // of 16: scatter, gather, reduce, broadcast
@@ -30,7 +30,7 @@ func (d *Predictor) predictNVLS(t schedule.Task) Prediction {
 		default:
 			// A GPU's link carries every head's share once in each direction, and its
 			// own twice.
-			link := float64(b) * (heads + 1) * d.nvls.link * float64(k.channels) / d.profile.Multimem
+			link := float64(b) * (heads + 1) * d.nvls.link * k.channels / d.profile.Multimem
 			return max(float64(b)*k.perByte/share, link)
 		}
 	}
@@ -61,13 +61,13 @@ func (d *Predictor) predictNVLS(t schedule.Task) Prediction {
 // rank's block crosses its link once and every other link once.
 func (d *Predictor) predictNVLSBlocks(t schedule.Task) Prediction {
 	s := schedule.BlocksShape(t)
-	k := d.kernel(t, s.Channels)
+	k := d.kernel(t, &s)
 	n := float64(d.ranks)
 	local := 1e6 / float64(d.profile.LocalCopy)
 	const own, all = 12. / 16, 8. / 16
 	h := d.nvls.latency + d.profile.Handover[profile.HopNVLink][t.Algorithm][t.Protocol].Microseconds()
 	stage := func(b units.Bytes) (one, every float64) {
-		link := float64(b) * n * d.nvls.link * float64(k.channels) / d.profile.Multimem
+		link := float64(b) * n * d.nvls.link * k.channels / d.profile.Multimem
 		return max(float64(b)*k.perByte/own, link), float64(b) * n * local / all
 	}
 	b := s.Chunk

@@ -19,7 +19,7 @@ type stage struct {
 // predictOneShot predicts all-pairs in one hop, for the rank that has most to do.
 func (d *Predictor) predictOneShot(t schedule.Task) Prediction {
 	s := schedule.PairsShape(t)
-	k := d.kernel(t, s.Channels)
+	k := d.kernel(t, &s)
 	pull := t.Protocol == model.Simple && !t.InPlace
 	from, to := d.ranks-1, d.ranks-1
 	sendAll, keepAll := false, false // a block for each of the others
@@ -88,7 +88,7 @@ func (d *Predictor) predictOneShot(t schedule.Task) Prediction {
 // predictTwoShot predicts AllReduce by a share for each rank.
 func (d *Predictor) predictTwoShot(t schedule.Task) Prediction {
 	s := schedule.PairsShape(t)
-	k := d.kernel(t, s.Channels)
+	k := d.kernel(t, &s)
 	n, others := float64(d.ranks), units.Bytes(d.ranks-1)
 	return k.predictStages(s, func(b units.Bytes) []stage {
 		scatter := stage{copied: others * b, buffers: 3, moved: others * b}
@@ -105,7 +105,7 @@ func (d *Predictor) predictTwoShot(t schedule.Task) Prediction {
 // root.
 func (d *Predictor) predictTwoShotCast(t schedule.Task) Prediction {
 	s := schedule.PairsShape(t)
-	k := d.kernel(t, s.Channels)
+	k := d.kernel(t, &s)
 	n := units.Bytes(d.ranks - 1)
 	if t.Collective == model.Reduce { // all send, and the root waits until the owners have reduced
 		return k.predictStages(s, func(b units.Bytes) (list []stage) {

@@ -13,7 +13,7 @@ import (
 // way.
 func (d *Predictor) predictPAT(t schedule.Task) Prediction {
 	s := schedule.RoundsShape(t)
-	k := d.kernel(t, s.Channels)
+	k := d.kernel(t, &s)
 	way := d.rounds.intra
 	if d.nodes > 1 {
 		way = d.rounds.inter

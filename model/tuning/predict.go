@@ -156,8 +156,10 @@ func (d *Predictor) predict(t schedule.Task) (p Prediction, err error) {
 		}
 	case model.P2P:
 		switch t.Collective {
-		case model.AllToAll, model.SendRecv, model.Exchange:
-			return d.predictRounds(t), nil
+		case model.AllToAll:
+			return d.predictAllToAll(t), nil
+		case model.SendRecv, model.Exchange:
+			return d.predictSend(t), nil
 		}
 	case model.OneShot:
 		if d.nodes > 1 {

@@ -45,7 +45,7 @@ func (k *kernel) hop(s schedule.Shape, slice, tail units.Bytes, w way, buffers f
 // that no step is faster than the busiest worker.
 func (d *Predictor) predictRing(t schedule.Task) Prediction {
 	s := schedule.RingShape(t)
-	k := d.kernel(t, s.Channels)
+	k := d.kernel(t, &s)
 	first := k.lap(t, s, s.Slice, s.Tail)
 	whole := max(first.chain, first.pace+first.fill)
 	if few := s.Filled < d.ranks && s.Loops == 1 && k.streams; few {

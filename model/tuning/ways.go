@@ -28,17 +28,18 @@ const (
 	byFirst
 )
 
-// perByte is what shared has for a number of channels. Those that are not known come
-// in the same proportion.
-func (w *way) perByte(channels, by int) float64 {
+// perByte is what shared has for a number of channels, the last of which may be one in
+// part. Those that are not known come in the same proportion.
+func (w *way) perByte(channels float64, by int) float64 {
 	shared := w.shared[by]
+	n := int(channels)
 	switch known := len(shared); {
 	case known == 0:
 		return 0
-	case channels <= known:
-		return shared[channels-1]
+	case n >= known:
+		return shared[known-1] * channels / float64(known)
 	default:
-		return shared[known-1] * float64(channels) / float64(known)
+		return shared[n-1] + float64((channels-float64(n))*(shared[n]-shared[n-1]))
 	}
 }
 

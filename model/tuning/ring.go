@@ -25,7 +25,7 @@ func (k *kernel) hop(s schedule.Shape, slice, tail units.Bytes, w way, buffers f
 		send := k.wire(slice, w)
 		h.latency = k.overhead + first + send + handover
 		h.worker = (1+rest)*(k.overhead+k.turn) + first + float64(rest*last)
-		trip := h.latency + k.overhead + first + w.latency
+		trip := h.latency + k.overhead + first + 2*w.farthest - w.latency
 		h.network = max(send+float64(rest*k.wire(tail, w)), trip*float64(s.Slices)/float64(s.Slots))
 		h.data = first + send
 		return h

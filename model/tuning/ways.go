@@ -12,8 +12,9 @@ import (
 // way is what it takes to get from one rank to the next.
 type way struct {
 	hop profile.Hop
-	// latency is that of the links, in microseconds.
-	latency float64
+	// latency is that of the links, in microseconds, and farthest that of the longest
+	// of the routes, where a chunk goes over all of them in turn.
+	latency, farthest float64
 	// shared is microseconds for each byte that every channel puts on the wire: the
 	// slowest link's time, shared by those that cross it: all, those that do at a time
 	// at the most, and those that do beside the first chunk. It goes by how many
@@ -162,29 +163,37 @@ func (p places) apart(w way) way {
 	return w
 }
 
-// ringWays goes through the hops that leave the ranks of the first three nodes:
-// channels are swapped on every other one, and those of the last of an odd number
-// of nodes go elsewhere.
+// ringWays goes through the hops that leave the ranks of the first four nodes, for
+// channels are swapped on every other one, and of the last two, as those of an odd
+// number of nodes go elsewhere.
 func (d *Predictor) ringWays(c *topo.Cluster, r *search.Rings) ways {
 	intra, inter := newLoad(c, d.profile, profile.HopNVLink), newLoad(c, d.profile, profile.HopNET)
-	first := places{}
-	latencies, count := 0., 0.
+	first, between := places{}, 0.
 	for ch := range r.Channels() {
-		for rank := range min(d.ranks, 3*d.perNode) {
-			at := r.Index(ch, rank)
-			out, in := r.NETs(ch, rank)
-			route := c.Route(rank, r.At(ch, at+1), out, in)
-			if out < 0 {
-				intra.add(route)
-				inter.beside(route)
-			} else {
-				inter.add(route)
-				intra.beside(route)
-				latencies += inter.latency(route)
-				count++
+		for node := range d.nodes {
+			stands := 1. // how many nodes it stands for
+			switch {
+			case d.nodes <= 6 || node >= d.nodes-2:
+			case node >= 4:
+				continue
+			default:
+				stands = float64(d.nodes-2) / 4
 			}
-			if place := (at - r.Index(ch, 0) + d.ranks) % d.ranks; d.nodes == 1 && place < d.ranks-1 {
-				first.at(place, intra).add(route)
+			for rank := node * d.perNode; rank < (node+1)*d.perNode; rank++ {
+				at := r.Index(ch, rank)
+				out, in := r.NETs(ch, rank)
+				route := c.Route(rank, r.At(ch, at+1), out, in)
+				if out < 0 {
+					intra.add(route)
+					inter.beside(route)
+				} else {
+					inter.add(route)
+					intra.beside(route)
+					between += float64(stands * inter.latency(route))
+				}
+				if place := (at - r.Index(ch, 0) + d.ranks) % d.ranks; d.nodes == 1 && place < d.ranks-1 {
+					first.at(place, intra).add(route)
+				}
 			}
 		}
 		first.channel()
@@ -192,8 +201,9 @@ func (d *Predictor) ringWays(c *topo.Cluster, r *search.Rings) ways {
 		inter.channel()
 	}
 	w := ways{intra: intra.way, inter: inter.way, first: first.apart(intra.way)}
-	if count > 0 { // a chunk goes over all of them in turn
-		w.inter.latency = latencies / count
+	w.inter.farthest = w.inter.latency
+	if d.nodes > 1 { // a chunk goes over all of them in turn
+		w.inter.latency = between / float64(d.nodes*r.Channels())
 	}
 	return w
 }

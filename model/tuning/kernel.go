@@ -19,6 +19,7 @@ type kernel struct {
 	block                    schedule.Block
 	input, slots             float64 // for how many buffers more they count
 	channels                 float64 // in use
+	inRow                    bool    // calls behind each other, that no rank waits for
 }
 
 func (d *Predictor) kernel(t schedule.Task, s *schedule.Shape) kernel {
@@ -28,7 +29,7 @@ func (d *Predictor) kernel(t schedule.Task, s *schedule.Shape) kernel {
 	k := kernel{
 		Predictor: d, a: a, p: p, base: c.Base[a][p].Microseconds(), overhead: c.Overhead[p].Microseconds(), turn: c.Turn[a][p].Microseconds(),
 		block: block, perByte: 1e6 / (float64(c.Copy[a][p]) * block.Working()), input: c.Misses(a, p, all), slots: c.Misses(a, p, slots),
-		ramp: c.Ramp[a][p].Microseconds(), rampBytes: float64(profile.RampBytes), streams: p != model.Simple, channels: s.Busy,
+		ramp: c.Ramp[a][p].Microseconds(), rampBytes: float64(profile.RampBytes), streams: p != model.Simple, channels: s.Busy, inRow: d.backToBack && t.Collective.Rooted(),
 	}
 	if p == model.LL {
 		k.turn, k.beside = 0, k.turn

@@ -70,6 +70,9 @@ func (k *kernel) opposedPipe(s schedule.Shape, legs []leg, keep leg, o opposed) 
 		p.chunks[1].behind = s.Loops - 3
 	}
 	p.chunks[len(p.chunks)-1].size = s.Last
+	if k.inRow {
+		return p.row(s, append(legs, keep))
+	}
 	for _, l := range legs {
 		// Where hops are alike, the chain goes over to another chunk at the first or at
 		// the last.
@@ -87,6 +90,22 @@ func (k *kernel) opposedPipe(s schedule.Shape, legs []leg, keep leg, o opposed) 
 	way := p.chunks[0].end
 	r := Prediction{limit: "the slowest of them"}
 	r.terms = [4]float64{k.base, p.hops, way - p.hops, p.chunks[len(p.chunks)-1].end - way}
+	return r
+}
+
+// row predicts how far calls follow each other whose ranks work on a call each: what
+// the busiest is at it.
+func (p *pipe) row(s schedule.Shape, legs []leg) Prediction {
+	most := 0.
+	for _, l := range legs {
+		if l.count > 0 || l.last {
+			_, each := p.pace(s.Chunk, &l)
+			_, end := p.pace(s.Last, &l)
+			most = max(most, float64(float64(s.Loops-1)*each)+end-p.turn)
+		}
+	}
+	r := Prediction{limit: "the busiest of the ranks, each at a call of its own"}
+	r.terms = [4]float64{p.base, 0, 0, most}
 	return r
 }
 

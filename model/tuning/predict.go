@@ -53,6 +53,7 @@ type Predictor struct {
 	profile               *profile.Profile
 	algorithms            []model.Algorithm // to choose from
 	kernels               bool              // tutti's own are to choose from, too
+	backToBack            bool
 	ring, rail, tree      ways
 	depth                 [2]reach // of both trees
 	cast                  castWays
@@ -92,6 +93,16 @@ func NewPredictor(c *topo.Cluster, g search.Graphs, p *profile.Profile) *Predict
 		d.nvls = d.nvlsWays(c, search.NewHeads(c, g.NVLS))
 	}
 	return d
+}
+
+// BackToBack returns the model of calls that are issued one behind the other, as
+// benchmarks do: it tells how far they follow each other. Where every rank waits for
+// all others that is what a call takes. In Broadcast and Reduce no rank waits for those
+// behind it: all are at work on a call of their own, and the busiest counts.
+func (d *Predictor) BackToBack() *Predictor {
+	c := *d
+	c.backToBack = true
+	return &c
 }
 
 // With returns the model with the constants of another profile for kernels and

@@ -11,16 +11,34 @@ import (
 )
 
 // predictRingCast predicts Broadcast and Reduce: chunks go round a ring from the
-// root, or to it.
+// root, or to it. The last channel may have less to do than the others.
 func (d *Predictor) predictRingCast(t schedule.Task) Prediction {
 	s := schedule.RingShape(t)
 	k := d.kernel(t, &s)
-	across := d.nodes - 1
-	if d.nodes > 1 && d.perNode > 1 && (s.Channels > 1 || (t.Collective == model.Reduce) == (t.Algorithm == model.Ring)) {
-		across++ // but where the first ring enters the root's node, or leaves it, at the root
+	spared := d.ring.in // the hop that chunks do not take is between nodes
+	if t.Collective == model.Reduce {
+		spared = d.ring.out
 	}
-	within := d.ranks - 1 - across
-	begin, middle, end := 2.+k.input, k.passes(), k.keeps()
+	far := func(spared bool) bool { return !spared }
+	n := min(s.Channels, len(spared))
+	p := k.ringCast(t, s, n == 1 && far(spared[0]) || slices.ContainsFunc(spared[:n-1], far))
+	if n > 1 && far(spared[n-1]) {
+		t.Count, t.Channels = schedule.LastPart(t), 1
+		if last := k.ringCast(t, schedule.RingShape(t), true); last.sum() > p.sum() {
+			p = last
+		}
+	}
+	return p
+}
+
+// ringCast predicts a channel, far where it leaves all nodes once.
+func (k *kernel) ringCast(t schedule.Task, s schedule.Shape, far bool) Prediction {
+	across := k.nodes - 1
+	if far && k.nodes > 1 && k.perNode > 1 {
+		across++
+	}
+	within := k.ranks - 1 - across
+	begin, middle, end := k.sends(), k.passes(), k.keeps()
 	switch {
 	case t.Collective == model.Reduce:
 		middle, end = k.reduces(), k.reduces()
@@ -28,14 +46,11 @@ func (d *Predictor) predictRingCast(t schedule.Task) Prediction {
 		begin++
 	}
 	begins := min(1, within)
-	first := d.ring.first
-	if d.nodes > 1 {
-		first = d.ring.intra
-	}
 	within -= begins
+	first := k.ring.first
 	return k.pipe(s, []leg{
 		{begins, 1, begin, first, false}, {within / 2, 1, middle, first, false},
-		{across, 1, middle, d.ring.inter, false}, {within - within/2, 1, middle, first, false},
+		{across, 1, middle, k.ring.inter, false}, {within - within/2, 1, middle, first, false},
 	}, leg{share: 1, buffers: end, last: true})
 }
 

@@ -59,9 +59,11 @@ func (w way) times(n float64) way {
 // between nodes.
 type ways struct {
 	intra, inter way
-	// first is intra where, on one node, the chunks of all rings are as far from the
-	// first rank.
+	// first is intra where the chunks of all rings are as far from the first rank.
 	first way
+	// out and in tell, by channel, whether its ring goes from the first rank to another
+	// node, and comes to it from another.
+	out, in []bool
 	// bothIntra and bothInter are those when chunks travel up and down at a time.
 	bothIntra, bothInter way
 }
@@ -191,7 +193,7 @@ func (d *Predictor) ringWays(c *topo.Cluster, r *search.Rings) ways {
 					intra.beside(route)
 					between += float64(stands * inter.latency(route))
 				}
-				if place := (at - r.Index(ch, 0) + d.ranks) % d.ranks; d.nodes == 1 && place < d.ranks-1 {
+				if place := (at - r.Index(ch, 0) + d.ranks) % d.ranks; out < 0 && place < d.ranks-1 {
 					first.at(place, intra).add(route)
 				}
 			}
@@ -201,6 +203,10 @@ func (d *Predictor) ringWays(c *topo.Cluster, r *search.Rings) ways {
 		inter.channel()
 	}
 	w := ways{intra: intra.way, inter: inter.way, first: first.apart(intra.way)}
+	for ch := range r.Channels() {
+		node := func(place int) int { return r.At(ch, r.Index(ch, 0)+place) / d.perNode }
+		w.out, w.in = append(w.out, node(1) > 0), append(w.in, node(-1) > 0)
+	}
 	w.inter.farthest = w.inter.latency
 	if d.nodes > 1 { // a chunk goes over all of them in turn
 		w.inter.latency = between / float64(d.nodes*r.Channels())

@@ -86,14 +86,19 @@ func (k *kernel) treeCast(t schedule.Task, s schedule.Shape, r *reach) Predictio
 		begin++
 	}
 	inside, outside := leg{share: 1, buffers: chain, way: w.intra}, leg{share: 1, buffers: head, way: w.inter}
-	within, between := r.longest(k.hopTime(s, &inside), k.hopTime(s, &outside))
+	in, out := k.hopTime(s, &inside), k.hopTime(s, &outside)
+	within, between := r.longest(in, out)
 	start := leg{1, 1, begin, w.intra, false}
 	if within == 0 {
 		start.way, outside.count = w.inter, between-1
 	} else {
 		inside.count, outside.count = within-1, between
 	}
-	return k.pipe(s, []leg{start, inside, outside}, leg{share: 1, buffers: end, last: true})
+	o := opposed{} // all chunks are on the root's links from the first on, but come to it from near by before those from afar
+	if t.Collective == model.Reduce {
+		o.while = float64(float64(within)*in) + float64(float64(between)*out)
+	}
+	return k.opposedPipe(s, []leg{start, inside, outside}, leg{share: 1, buffers: end, last: true}, o)
 }
 
 // castWays are those of Broadcast and Reduce on trees.

@@ -78,7 +78,11 @@ func (d *Predictor) predictCollNet(t schedule.Task) Prediction {
 	scatter, reduce, network, broadcast, gather := stages(first)
 	data := scatter + reduce + network + broadcast + gather
 	p := Prediction{limit: "the slowest of scatter, reduction, network, broadcast and gather"}
-	p.terms = [4]float64{k.base, 4*k.overhead + 2*k.handover(d.rounds.intra) + k.handover(d.collNet.direct), data, 0}
+	hops := 2*k.overhead + k.handover(d.collNet.direct)
+	if d.perNode > 1 { // there are others to scatter to, and to gather from
+		hops += 2 * (k.overhead + k.handover(d.rounds.intra))
+	}
+	p.terms = [4]float64{k.base, hops, data, 0}
 	pace := func(b units.Bytes) float64 {
 		scatter, reduce, network, broadcast, gather := stages(b)
 		return max(k.overhead+k.turn+max(scatter, reduce, broadcast, gather), network, 2*inside(b))

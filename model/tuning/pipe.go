@@ -28,18 +28,25 @@ type pipe struct {
 	opposed
 }
 
-// opposed is how chunks that come back meet those that go: from when on, and which
-// share of the time that workers need beside their data the links are idle in, as all
-// chunks are on them at a time.
-type opposed struct{ from, lockstep float64 }
+// opposed is how chunks meet others on their links: those that come back, from an
+// instant on, or those that come from farther and farther away, while the first
+// chunk is on its way.
+type opposed struct {
+	from, while float64
+	// lockstep is the share of the time that workers need beside their data in which
+	// the links are idle, as all chunks are on them at a time.
+	lockstep float64
+}
 
-// opposing returns how long something takes that takes so long for chunks of one
-// direction, and so long for those of both.
+// opposing returns how long something takes that takes so long for chunks that are
+// among themselves, and so long for all.
 func (o *opposed) opposing(alone, together float64) float64 {
-	if alone <= o.from {
-		return alone
+	if alone <= 0 {
+		return 0
 	}
-	return alone + float64((alone-o.from)*(together/alone-1))
+	more := together / alone
+	from := max(o.from, o.while/more) // links are full when as many have come as fill them
+	return alone + float64(max(0, alone-from)*(more-1))
 }
 
 // chunk is a chunk that has come so far.

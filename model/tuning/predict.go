@@ -57,9 +57,9 @@ type Predictor struct {
 	ring, rail, tree      ways
 	depth                 [2]reach // of both trees
 	cast                  castWays
-	rounds                ways    // from every rank to one of its node, or to its like in another
-	crossing              float64 // the latency to one of another place in another node
-	pairs                 way     // from a rank to each other of its node
+	rounds                ways // from every rank to one of its node, or to its like in another
+	crossing              way  // to one of another place in another node, from one rank of each
+	pairs                 way  // from a rank to each other of its node
 	railError             error
 	nvls                  nvlsWays
 	collNet               collNetWays

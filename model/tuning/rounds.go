@@ -19,10 +19,14 @@ func (d *Predictor) predictSend(t schedule.Task) Prediction {
 	s := schedule.RoundsShape(t)
 	k := d.kernel(t, &s)
 	way := d.rounds.intra
-	if d.nodes > 1 {
+	switch {
+	case d.nodes == 1:
+	case t.Collective == model.SendRecv:
+		way = d.crossing
+	default:
 		way = d.rounds.inter
-		if t.Collective == model.SendRecv || d.ranks/2%d.perNode > 0 { // to another place in the node
-			way.latency = d.crossing
+		if d.ranks/2%d.perNode > 0 { // to another place in the node
+			way.latency = d.crossing.latency
 		}
 	}
 	return k.pipe(s, []leg{{1, share, k.sends(), way, false}}, leg{share: share, buffers: k.keeps(), last: true})
@@ -37,7 +41,7 @@ func (d *Predictor) predictAllToAll(t schedule.Task) Prediction {
 	within, across, way := float64(d.perNode-1), float64(d.ranks-d.perNode), d.rounds.intra
 	if across > 0 {
 		way = d.rounds.inter
-		way.latency = d.crossing
+		way.latency = d.crossing.latency
 	}
 	round := func(each func(units.Bytes) float64) float64 {
 		return float64(float64(s.Loops-1)*each(s.Chunk)) + each(s.Last)
@@ -101,10 +105,10 @@ func backlog(sent, network, kept float64) float64 {
 }
 
 // roundWays are those from each rank to the next of its node, and to its like in
-// the next node; crossing is the latency from the last of a node to the first of the
-// next.
-func (d *Predictor) roundWays(c *topo.Cluster) (w ways, crossing float64) {
-	intra, inter, rails := newLoad(c, d.profile, profile.HopNVLink), newLoad(c, d.profile, profile.HopNET), search.NewRails(c)
+// the next node; crossing is that from the last of a node to the first of the next.
+func (d *Predictor) roundWays(c *topo.Cluster) (w ways, crossing way) {
+	rails := search.NewRails(c)
+	intra, inter, across := newLoad(c, d.profile, profile.HopNVLink), newLoad(c, d.profile, profile.HopNET), newLoad(c, d.profile, profile.HopNET)
 	for rank := range d.perNode {
 		if d.perNode > 1 {
 			route := c.Route(rank, (rank+1)%d.perNode, -1, -1)
@@ -118,9 +122,10 @@ func (d *Predictor) roundWays(c *topo.Cluster) (w ways, crossing float64) {
 		}
 	}
 	if last := d.perNode - 1; d.nodes > 1 {
-		crossing = inter.latency(c.Route(last, last+1, rails.NET(0, last), rails.NET(0, last+1)))
+		across.add(c.Route(last, last+1, rails.NET(0, last), rails.NET(0, last+1)))
 	}
-	intra.channel()
-	inter.channel()
-	return ways{intra: intra.way, inter: inter.way}, crossing
+	for _, l := range []*load{intra, inter, across} {
+		l.channel()
+	}
+	return ways{intra: intra.way, inter: inter.way}, across.way
 }

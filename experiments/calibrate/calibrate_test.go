@@ -31,7 +31,7 @@ const begin = "h200-nvswitch,ndr-rail,../firstlight/start.yaml"
 
 // kept is what rows on one node do not tell of: their links are the limit, or
 // other threads of the block.
-var kept = []string{"copy.ring.simple", "miss.tree.ll"}
+var kept = []string{"copy.ring.simple", "miss.tree.ll", "overhead.simple"}
 
 // aligned reads rows of rings and trees on 2, 3 and 4x H200.
 func aligned(t *testing.T) []rows.Row {

@@ -47,10 +47,10 @@ func (k *kernel) ringCast(t schedule.Task, s schedule.Shape, far bool) Predictio
 	}
 	begins := min(1, within)
 	within -= begins
-	first := k.ring.first
-	return k.pipe(s, []leg{
+	first := &k.ring.first
+	return k.pipe(&s, []leg{
 		{begins, 1, begin, first, false}, {within / 2, 1, middle, first, false},
-		{across, 1, middle, k.ring.inter, false}, {within - within/2, 1, middle, first, false},
+		{across, 1, middle, &k.ring.inter, false}, {within - within/2, 1, middle, first, false},
 	}, leg{share: 1, buffers: end, last: true})
 }
 
@@ -85,12 +85,12 @@ func (k *kernel) treeCast(t schedule.Task, s schedule.Shape, r *reach) Predictio
 	case !t.InPlace:
 		begin++
 	}
-	inside, outside := leg{share: 1, buffers: chain, way: w.intra}, leg{share: 1, buffers: head, way: w.inter}
-	in, out := k.hopTime(s, &inside), k.hopTime(s, &outside)
+	inside, outside := leg{share: 1, buffers: chain, way: &w.intra}, leg{share: 1, buffers: head, way: &w.inter}
+	in, out := k.hopTime(&s, &inside), k.hopTime(&s, &outside)
 	within, between := r.longest(in, out)
-	start := leg{1, 1, begin, w.intra, false}
+	start := leg{1, 1, begin, &w.intra, false}
 	if within == 0 {
-		start.way, outside.count = w.inter, between-1
+		start.way, outside.count = &w.inter, between-1
 	} else {
 		inside.count, outside.count = within-1, between
 	}
@@ -98,7 +98,7 @@ func (k *kernel) treeCast(t schedule.Task, s schedule.Shape, r *reach) Predictio
 	if t.Collective == model.Reduce {
 		o.while = float64(float64(within)*in) + float64(float64(between)*out)
 	}
-	return k.opposedPipe(s, []leg{start, inside, outside}, leg{share: 1, buffers: end, last: true}, o)
+	return k.opposedPipe(&s, []leg{start, inside, outside}, leg{share: 1, buffers: end, last: true}, o)
 }
 
 // castWays are those of Broadcast and Reduce on trees.

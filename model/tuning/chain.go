@@ -18,7 +18,7 @@ type chain struct {
 	root float64
 	// around tells that the way down goes on in the direction of the way up.
 	around bool
-	ways
+	*ways
 }
 
 // predictTree predicts double binary trees: a chain in each node, a tree between
@@ -28,14 +28,14 @@ func (d *Predictor) predictTree(t schedule.Task) (slowest Prediction) {
 	k := d.kernel(t, &s)
 	up, down := schedule.TreeShares(t.Protocol)
 	for i := range d.depth {
-		if i > 0 && 2*s.Channels <= len(d.tree.inter.shared[byAll]) {
+		if i > 0 && (d.nodes == 1 || 2*s.Channels <= len(d.tree.inter.shared[byAll])) {
 			break
 		}
 		r := &d.depth[i]
-		c := chain{Shape: s, up: up, down: down, busiest: 1 + float64(r.inner), root: float64(r.root), ways: d.tree}
+		c := chain{Shape: s, up: up, down: down, busiest: 1 + float64(r.inner), root: float64(r.root), ways: &d.tree}
 		c.within, c.between = r.longest(
-			k.hopTime(s, &leg{share: up, buffers: k.reduces(), way: d.tree.intra}), k.hopTime(s, &leg{share: up, buffers: c.busiest + k.input + k.slots, way: d.tree.inter}))
-		if p := d.predictChain(t, c); p.sum() > slowest.sum() {
+			k.hopTime(&s, &leg{share: up, buffers: k.reduces(), way: &d.tree.intra}), k.hopTime(&s, &leg{share: up, buffers: c.busiest + k.input + k.slots, way: &d.tree.inter}))
+		if p := k.chain(&c); p.sum() > slowest.sum() {
 			slowest = p
 		}
 	}
@@ -45,25 +45,21 @@ func (d *Predictor) predictTree(t schedule.Task) (slowest Prediction) {
 // predictSimpleRing predicts rings that pass whole buffers: a chain over all
 // ranks, whose links carry both directions the same way.
 func (d *Predictor) predictSimpleRing(t schedule.Task) Prediction {
-	c := chain{Shape: schedule.PairsShape(t), up: .5, down: .5, between: d.nodes - 1, busiest: 3, root: 1, around: true, ways: d.ring}
+	c := chain{Shape: schedule.PairsShape(t), up: .5, down: .5, between: d.nodes - 1, busiest: 3, root: 1, around: true, ways: &d.simple}
 	c.within = d.ranks - 1 - c.between
 	if d.nodes > 1 && d.perNode > 1 {
 		c.more = 1 // it begins behind the root, inside a node
 	}
-	c.bothIntra, c.bothInter = c.intra, c.inter
-	if d.ranks > 2 {
-		c.bothIntra, c.bothInter = c.intra.times(2), c.inter.times(2)
-	} else {
+	if d.ranks == 2 {
 		c.busiest = 2
 	}
-	return d.predictChain(t, c)
+	k := d.kernel(t, &c.Shape)
+	return k.chain(&c)
 }
 
-// predictChain follows chunks up to the root and down again.
-func (d *Predictor) predictChain(t schedule.Task, c chain) Prediction {
-	k := d.kernel(t, &c.Shape)
-	intra, inter := c.intra, c.inter
-	intra.shared[byAll], inter.shared[byAll] = c.bothIntra.shared[byAll], c.bothInter.shared[byAll]
+// chain follows chunks up to the root and down again.
+func (k *kernel) chain(c *chain) Prediction {
+	intra, inter := &c.intra, &c.inter
 	up, down, head := c.up, c.down, c.busiest+k.slots
 	// A leaf sends what it has, the others reduce it with theirs; the root keeps
 	// and sends the sum with all threads; the others keep it and pass it on, and
@@ -92,14 +88,14 @@ func (d *Predictor) predictChain(t schedule.Task, c chain) Prediction {
 	// node that depends on how far behind the root's sums are; half of both is near, and
 	// the root's child has both at once, but for one chunk.
 	o := opposed{}
-	for _, l := range legs[:4] {
-		o.from += float64(float64(l.count) * k.hopTime(c.Shape, &l))
+	for i := range 4 {
+		o.from += float64(float64(legs[i].count) * k.hopTime(&c.Shape, &legs[i]))
 	}
 	switch {
 	case k.streams || c.around:
 		o.lockstep = 1
-	case d.nodes == 1:
-		o.from, o.lockstep = k.overhead+k.turn+max(k.moving(c.Chunk, up, c.busiest), k.wire(c.Chunk, c.intra)), .5
+	case k.nodes == 1:
+		o.from, o.lockstep = k.overhead+k.turn+max(k.moving(c.Chunk, up, c.busiest), k.crossing(c.Chunk, intra, byMost)), .5
 	}
-	return k.opposedPipe(c.Shape, legs, leg{share: down, buffers: k.keeps(), last: true}, o)
+	return k.opposedPipe(&c.Shape, legs, leg{share: down, buffers: k.keeps(), last: true}, o)
 }

@@ -49,12 +49,12 @@ func (d *Predictor) predictCollNetChain(t schedule.Task) Prediction {
 	s := schedule.RoundsShape(t)
 	k := d.kernel(t, &s)
 	const share = .5
-	intra := d.collNet.intra.intra
+	intra := &d.collNet.intra.intra
 	within := d.perNode - 1
 	begins := min(1, within)
-	return k.pipe(s, []leg{
+	return k.pipe(&s, []leg{
 		{begins, share, k.sends(), intra, false}, {within - begins, share, k.reduces(), intra, false},
-		{1, share, k.reduces(), d.collNet.chain, false}, {within, share, k.passes(), intra, false},
+		{1, share, k.reduces(), &d.collNet.chain, false}, {within, share, k.passes(), intra, false},
 	}, leg{share: share, buffers: k.keeps(), last: true})
 }
 
@@ -66,10 +66,10 @@ func (d *Predictor) predictCollNet(t schedule.Task) Prediction {
 	k := d.kernel(t, &s)
 	const share = .25
 	others, local := units.Bytes(heads-1), float64(d.perNode)
-	inside := func(b units.Bytes) float64 { return k.wire(others*b, d.rounds.intra) }
+	inside := func(b units.Bytes) float64 { return k.wire(others*b, &d.rounds.intra) }
 	stages := func(b units.Bytes) (scatter, reduce, network, broadcast, gather float64) {
 		return max(k.moving(others*b, share, 3), inside(b)), k.moving(b, share, local+1+k.input),
-			k.wire(b, d.collNet.direct), max(k.moving(b, share, local+1), inside(b)), k.moving(others*b, share, 3)
+			k.wire(b, &d.collNet.direct), max(k.moving(b, share, local+1), inside(b)), k.moving(others*b, share, 3)
 	}
 	first := s.Chunk
 	if s.Loops == 1 {
@@ -78,9 +78,9 @@ func (d *Predictor) predictCollNet(t schedule.Task) Prediction {
 	scatter, reduce, network, broadcast, gather := stages(first)
 	data := scatter + reduce + network + broadcast + gather
 	p := Prediction{limit: "the slowest of scatter, reduction, network, broadcast and gather"}
-	hops := 2*k.overhead + k.handover(d.collNet.direct)
+	hops := 2*k.overhead + k.handover(&d.collNet.direct)
 	if d.perNode > 1 { // there are others to scatter to, and to gather from
-		hops += 2 * (k.overhead + k.handover(d.rounds.intra))
+		hops += 2 * (k.overhead + k.handover(&d.rounds.intra))
 	}
 	p.terms = [4]float64{k.base, hops, data, 0}
 	pace := func(b units.Bytes) float64 {

@@ -38,7 +38,7 @@ func (d *Predictor) kernel(t schedule.Task, s *schedule.Shape) kernel {
 }
 
 // handover returns what passes until the next rank knows of an item.
-func (k *kernel) handover(w way) float64 {
+func (k *kernel) handover(w *way) float64 {
 	return w.latency + k.profile.Handover[w.hop][k.a][k.p].Microseconds()
 }
 
@@ -61,8 +61,8 @@ func (k *kernel) moving(b units.Bytes, share, buffers float64) float64 {
 }
 
 // wire returns what an item takes on a way that all channels in use share.
-func (k *kernel) wire(b units.Bytes, w way) float64 {
-	return k.crossing(b, &w, byAll)
+func (k *kernel) wire(b units.Bytes, w *way) float64 {
+	return k.crossing(b, w, byAll)
 }
 
 // crossing is wire where some of the others are on the way.

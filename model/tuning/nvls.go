@@ -43,11 +43,11 @@ func (d *Predictor) predictNVLS(t schedule.Task) Prediction {
 	busy := func(b units.Bytes) float64 { return max(stage(b, 0), stage(b, 1), stage(b, 2)) }
 	if d.nodes > 1 {
 		levels := 2 * (bits.Len(uint(d.nodes - 1)))
-		net := k.copying(first, warps[2]/16) + k.wire(first, d.nvls.inter)
-		hops += float64(levels) * (k.overhead + k.handover(d.nvls.inter))
+		net := k.copying(first, warps[2]/16) + k.wire(first, &d.nvls.inter)
+		hops += float64(levels) * (k.overhead + k.handover(&d.nvls.inter))
 		whole += float64(levels) * net
 		one := busy
-		busy = func(b units.Bytes) float64 { return max(one(b), k.wire(b, d.nvls.both)) }
+		busy = func(b units.Bytes) float64 { return max(one(b), k.wire(b, &d.nvls.both)) }
 	}
 	p := Prediction{limit: "the slowest of scatter, switch, network and gather"}
 	p.terms = [4]float64{k.base, hops, whole, 0}

@@ -27,7 +27,7 @@ func (d *Predictor) predictPAT(t schedule.Task) Prediction {
 	if s.Loops == 1 {
 		b = s.Last
 	}
-	data, network, known := k.passing(b, &leg{share: 1, buffers: buffers, way: way}, byAll)
+	data, network, known := k.passing(b, &leg{share: 1, buffers: buffers, way: &way}, byAll)
 	latency := k.overhead + data + network + known
 	behind := distances // of the others, in further loops
 	if t.Collective == model.ReduceScatter {
@@ -35,7 +35,7 @@ func (d *Predictor) predictPAT(t schedule.Task) Prediction {
 	}
 	worker := func(b units.Bytes, behind int) float64 {
 		step := k.overhead + k.turn + k.moving(b, 1, buffers)
-		network := float64(float64(d.ranks-1+behind) * k.wire(b, way))
+		network := float64(float64(d.ranks-1+behind) * k.wire(b, &way))
 		return max(float64(float64(d.ranks)*step), network)
 	}
 	chain := float64(float64(distances)*latency) + k.overhead + k.moving(b, 1, buffers)

@@ -11,7 +11,7 @@ import (
 type leg struct {
 	count          int
 	share, buffers float64 // of the threads, and those read and written
-	way            way
+	way            *way
 	last           bool // the worker keeps the chunks
 }
 
@@ -62,12 +62,12 @@ type chunk struct {
 
 // pipe predicts chunks that follow each other over legs to a last worker that
 // keeps them.
-func (k *kernel) pipe(s schedule.Shape, legs []leg, keep leg) Prediction {
+func (k *kernel) pipe(s *schedule.Shape, legs []leg, keep leg) Prediction {
 	return k.opposedPipe(s, legs, keep, opposed{})
 }
 
 // opposedPipe is pipe for chunks that come back to where they went.
-func (k *kernel) opposedPipe(s schedule.Shape, legs []leg, keep leg, o opposed) Prediction {
+func (k *kernel) opposedPipe(s *schedule.Shape, legs []leg, keep leg, o opposed) Prediction {
 	var list [3]chunk
 	p := pipe{kernel: k, slots: s.Slots, chunks: list[:min(3, s.Loops)], opposed: o}
 	for i := range p.chunks {
@@ -80,17 +80,18 @@ func (k *kernel) opposedPipe(s schedule.Shape, legs []leg, keep leg, o opposed) 
 	if k.inRow {
 		return p.row(s, append(legs, keep))
 	}
-	for _, l := range legs {
+	for i := range legs {
+		l := &legs[i]
 		// Where hops are alike, the chain goes over to another chunk at the first or at
 		// the last.
 		if l.count > 0 {
-			p.hop(&l)
+			p.hop(l)
 		}
 		if l.count > 2 {
-			p.pass(&l, float64(l.count-2))
+			p.pass(l, float64(l.count-2))
 		}
 		if l.count > 1 {
-			p.hop(&l)
+			p.hop(l)
 		}
 	}
 	p.hop(&keep)
@@ -102,7 +103,7 @@ func (k *kernel) opposedPipe(s schedule.Shape, legs []leg, keep leg, o opposed) 
 
 // row predicts how far calls follow each other whose ranks work on a call each: what
 // the busiest is at it.
-func (p *pipe) row(s schedule.Shape, legs []leg) Prediction {
+func (p *pipe) row(s *schedule.Shape, legs []leg) Prediction {
 	most := 0.
 	for _, l := range legs {
 		if l.count > 0 || l.last {
@@ -120,9 +121,10 @@ func (p *pipe) row(s schedule.Shape, legs []leg) Prediction {
 // what then passes until the next one knows.
 func (k *kernel) passing(size units.Bytes, l *leg, by int) (data, network, known float64) {
 	data = k.moving(size, l.share, l.buffers)
-	switch wire := k.crossing(size, &l.way, by); {
-	case l.last:
+	if l.last {
 		return data, 0, 0
+	}
+	switch wire := k.crossing(size, l.way, by); {
 	case l.way.hop == profile.HopNET: // the worker fills a slot, the NIC sends it
 		network = wire
 	default:
@@ -132,7 +134,7 @@ func (k *kernel) passing(size units.Bytes, l *leg, by int) (data, network, known
 }
 
 // hopTime returns what a hop takes the first chunk.
-func (k *kernel) hopTime(s schedule.Shape, l *leg) float64 {
+func (k *kernel) hopTime(s *schedule.Shape, l *leg) float64 {
 	first := s.Chunk
 	if s.Loops == 1 {
 		first = s.Last
@@ -145,7 +147,7 @@ func (k *kernel) hopTime(s schedule.Shape, l *leg) float64 {
 }
 
 // streaming tells whether readers follow writers word by word.
-func (p *pipe) streaming(l *leg) bool { return p.streams && l.way.hop != profile.HopNET }
+func (p *pipe) streaming(l *leg) bool { return p.streams && !l.last && l.way.hop != profile.HopNET }
 
 // pace returns how far chunks that are alike follow each other over a hop: of one
 // direction, and of both, which have the link to themselves for a part of the time, or
@@ -157,7 +159,7 @@ func (p *pipe) pace(size units.Bytes, l *leg) (alone, together float64) {
 	if l.last {
 		return alone, alone
 	}
-	all := p.crossing(size, &l.way, byAll)
+	all := p.crossing(size, l.way, byAll)
 	together = max(alone, all)
 	if l.way.hop != profile.HopNET {
 		together += float64(p.lockstep * max(0, beside+all-together))

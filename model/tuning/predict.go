@@ -54,7 +54,7 @@ type Predictor struct {
 	algorithms            []model.Algorithm // to choose from
 	kernels               bool              // tutti's own are to choose from, too
 	backToBack            bool
-	ring, rail, tree      ways
+	ring, rail, tree, simple ways
 	depth                 [2]reach // of both trees
 	cast                  castWays
 	rounds                ways // from every rank to one of its node, or to its like in another
@@ -74,6 +74,10 @@ func NewPredictor(c *topo.Cluster, g search.Graphs, p *profile.Profile) *Predict
 		return d
 	}
 	d.ring = d.ringWays(c, search.NewRings(c, g.Ring))
+	d.simple = d.ring
+	if d.ranks > 2 { // chunks go up and down in the same direction
+		d.simple.intra, d.simple.inter = d.ring.intra.times(2), d.ring.inter.times(2)
+	}
 	rails, err := search.RailRings(c)
 	if d.railError = err; err == nil {
 		d.rail = d.ringWays(c, search.NewRings(c, rails))

@@ -17,7 +17,7 @@ func (h hop) busy() float64 { return max(h.worker, h.network) }
 
 // hop returns what a hop takes in a step that reads and writes the given number
 // of buffers.
-func (k *kernel) hop(s schedule.Shape, slice, tail units.Bytes, w way, buffers float64) (h hop) {
+func (k *kernel) hop(s schedule.Shape, slice, tail units.Bytes, w *way, buffers float64) (h hop) {
 	rest := float64(s.Slices - 1)
 	handover := k.handover(w)
 	first, last := k.moving(slice, 1, buffers), k.moving(tail, 1, buffers)
@@ -52,7 +52,7 @@ func (d *Predictor) predictRing(t schedule.Task) Prediction {
 		whole = max(first.chain, k.crowded(s, &first))
 	}
 	data := min(first.data, whole)
-	p := Prediction{limit: d.limitOf(&k, d.ring, s.Slice)}
+	p := Prediction{limit: d.limitOf(&k, &d.ring, s.Slice)}
 	p.terms = [4]float64{k.base, whole + first.last - data, data, 0}
 	if s.Loops > 1 {
 		slice, tail := split(s)
@@ -68,7 +68,7 @@ func (d *Predictor) predictRing(t schedule.Task) Prediction {
 // has met them all and the empty ones, which keep no worker. The more it waits, the fewer
 // of its hops are between nodes.
 func (k *kernel) crowded(s schedule.Shape, l *lap) (most float64) {
-	inside, outside := k.hop(s, s.Slice, s.Tail, k.ring.intra, k.reduces()), k.hop(s, s.Slice, s.Tail, k.ring.inter, k.reduces())
+	inside, outside := k.hop(s, s.Slice, s.Tail, &k.ring.intra, k.reduces()), k.hop(s, s.Slice, s.Tail, &k.ring.inter, k.reduces())
 	wait := inside.worker - inside.latency
 	for round := 0; round*k.ranks <= l.hops; round++ {
 		left := l.hops - round*k.ranks
@@ -144,7 +144,7 @@ func (k *kernel) lap(t schedule.Task, s schedule.Shape, slice, tail units.Bytes)
 	}
 	var network [2]float64 // how long it keeps a step that reduces, and one that passes on
 	for i, count := range [...]int{reducing, across - reducing} {
-		h := k.hop(s, slice, tail, d.ring.inter, [...]float64{k.reduces(), k.passes()}[i])
+		h := k.hop(s, slice, tail, &d.ring.inter, [...]float64{k.reduces(), k.passes()}[i])
 		if count > 0 {
 			l.add(count, h, h.busy())
 			l.fill, l.network = max(l.fill, h.latency-h.busy()), max(l.network, float64(steps)*h.network)
@@ -155,11 +155,11 @@ func (k *kernel) lap(t schedule.Task, s schedule.Shape, slice, tail units.Bytes)
 		count            int
 		buffers, network float64
 	}{{begins, begin, network[0]}, {reduces, k.reduces(), network[0]}, {sums, k.keepsAndSends(), network[0]}, {passes, k.passes(), network[1]}} {
-		h := k.hop(s, slice, tail, d.ring.intra, of.buffers)
+		h := k.hop(s, slice, tail, &d.ring.intra, of.buffers)
 		l.add(of.count, h, max(h.worker, of.network))
 	}
 	if within == 0 { // until the sender has kept what it was sent, and begins anew
-		l.idle = k.handover(d.ring.inter) + 2*k.overhead + k.turn + k.moving(max(tail, slice*units.Bytes(2-s.Slices)), 1, end) + k.moving(slice, 1, begin)
+		l.idle = k.handover(&d.ring.inter) + 2*k.overhead + k.turn + k.moving(max(tail, slice*units.Bytes(2-s.Slices)), 1, end) + k.moving(slice, 1, begin)
 	}
 	// The last rank copies the slices out of its buffer, one after the other.
 	l.last = float64(float64(s.Slices)*k.overhead) + float64(float64(s.Slices-1)*k.turn) + k.moving(slice, 1, end)
@@ -188,8 +188,8 @@ func split(s schedule.Shape) (slice, tail units.Bytes) {
 }
 
 // limitOf names what keeps an item: copying, a link, or the network.
-func (d *Predictor) limitOf(k *kernel, w ways, b units.Bytes) string {
-	intra, inter, copying := k.wire(b, w.intra), k.wire(b, w.inter), k.copying(b, 1)
+func (d *Predictor) limitOf(k *kernel, w *ways, b units.Bytes) string {
+	intra, inter, copying := k.wire(b, &w.intra), k.wire(b, &w.inter), k.copying(b, 1)
 	switch {
 	case d.nodes > 1 && inter >= max(intra, copying):
 		return "the network is the limit"

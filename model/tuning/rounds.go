@@ -29,7 +29,7 @@ func (d *Predictor) predictSend(t schedule.Task) Prediction {
 			way.latency = d.crossing.latency
 		}
 	}
-	return k.pipe(s, []leg{{1, share, k.sends(), way, false}}, leg{share: share, buffers: k.keeps(), last: true})
+	return k.pipe(&s, []leg{{1, share, k.sends(), &way, false}}, leg{share: share, buffers: k.keeps(), last: true})
 }
 
 // predictAllToAll predicts sends in rounds, those within the node before the others: a
@@ -47,7 +47,7 @@ func (d *Predictor) predictAllToAll(t schedule.Task) Prediction {
 		return float64(float64(s.Loops-1)*each(s.Chunk)) + each(s.Last)
 	}
 	copies := func(b units.Bytes) float64 { return k.overhead + k.turn + k.moving(b, share, k.sends()) }
-	sends := func(b units.Bytes) float64 { return max(copies(b), k.overhead+k.turn+k.wire(b, d.rounds.intra)) }
+	sends := func(b units.Bytes) float64 { return max(copies(b), k.overhead+k.turn+k.wire(b, &d.rounds.intra)) }
 	keeps := func(b units.Bytes) float64 { return k.overhead + k.turn + k.moving(b, share, k.keeps()) }
 	sent, last := round(copies)+float64(within*round(sends)), keeps(s.Last)-k.turn // its own block first
 	if across > 0 {
@@ -57,8 +57,8 @@ func (d *Predictor) predictAllToAll(t schedule.Task) Prediction {
 			first = s.Last
 		}
 		outside := float64(across * round(copies))
-		network := float64(across * round(func(b units.Bytes) float64 { return k.wire(b, d.rounds.inter) }))
-		sent += max(outside-k.turn+k.wire(s.Last, d.rounds.inter), copies(first)-k.turn+backlog(outside, network, float64(across*round(keeps))))
+		network := float64(across * round(func(b units.Bytes) float64 { return k.wire(b, &d.rounds.inter) }))
+		sent += max(outside-k.turn+k.wire(s.Last, &d.rounds.inter), copies(first)-k.turn+backlog(outside, network, float64(across*round(keeps))))
 	} else {
 		sent -= k.turn
 		if k.streams {
@@ -66,7 +66,7 @@ func (d *Predictor) predictAllToAll(t schedule.Task) Prediction {
 		}
 	}
 	if s.Loops > 1 && !k.streams { // receivers may be slower: with all, or with the last but one
-		data, network, _ := k.passing(s.Chunk, &leg{share: share, buffers: k.sends(), way: way}, byAll)
+		data, network, _ := k.passing(s.Chunk, &leg{share: share, buffers: k.sends(), way: &way}, byAll)
 		busy := max(k.overhead+k.turn+data, network)
 		sent = max(sent, busy-k.turn+float64((within+across)*round(keeps))-last-k.turn)
 		if across == 0 {
@@ -74,7 +74,7 @@ func (d *Predictor) predictAllToAll(t schedule.Task) Prediction {
 		}
 	}
 	p := Prediction{limit: "sends one after the other"}
-	p.terms = [4]float64{k.base, k.handover(way), last, sent}
+	p.terms = [4]float64{k.base, k.handover(&way), last, sent}
 	return p
 }
 

@@ -44,14 +44,13 @@ func (w *way) perByte(channels float64, by int) float64 {
 	}
 }
 
-// times returns a way that so many times as much is on.
+// times returns a way that, in the end, so many times as much is on.
 func (w way) times(n float64) way {
-	for by, list := range w.shared {
-		w.shared[by] = slices.Clone(list)
-		for i := range list {
-			w.shared[by][i] *= n
-		}
+	all := slices.Clone(w.shared[byAll])
+	for i := range all {
+		all[i] *= n
 	}
+	w.shared[byAll] = all
 	return w
 }
 
@@ -64,8 +63,6 @@ type ways struct {
 	// out and in tell, by channel, whether its ring goes from the first rank to another
 	// node, and comes to it from another.
 	out, in []bool
-	// bothIntra and bothInter are those when chunks travel up and down at a time.
-	bothIntra, bothInter way
 }
 
 type nvlsWays struct {
@@ -253,8 +250,8 @@ func (d *Predictor) treeWays(c *topo.Cluster, t *search.Trees) ways {
 		both.channel()
 		bothInter.channel()
 	}
-	w := ways{intra: first.apart(both.way), inter: up.way, bothIntra: both.way, bothInter: bothInter.way}
-	w.intra.shared[byAll] = w.intra.shared[byMost]
+	w := ways{intra: first.apart(both.way), inter: up.way}
+	w.inter.shared[byAll] = bothInter.way.shared[byAll]
 	return w
 }
 

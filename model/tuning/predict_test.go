@@ -60,7 +60,7 @@ func tolerance(t schedule.Task) float64 {
 	case t.Algorithm == model.Tree, t.Algorithm == model.CollNetChain, t.Algorithm == model.SimpleRing, rooted && t.Algorithm != model.Ring:
 		return .095
 	case t.Algorithm == model.Hierarchical, t.Protocol == model.LL128:
-		return .07
+		return .08
 	default:
 		return .05
 	}

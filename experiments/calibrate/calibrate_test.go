@@ -95,6 +95,33 @@ func TestOtherCollectives(t *testing.T) {
 	assert.LessOrEqual(t, s.Max, .18)
 }
 
+// Broadcast and Reduce are predicted back to back, as they were measured, by the same
+// constants.
+func TestRooted(t *testing.T) {
+	list := slices.DeleteFunc(read(t, "../ranks/held.csv"), func(r rows.Row) bool {
+		return !r.Collective.Rooted() || r.Protocol != model.Simple
+	})
+	require.Len(t, list, 132)
+	worlds := &calibrate.Worlds{}
+	predicted, err := worlds.Predict(list, profile.ForGPU(90))
+	require.NoError(t, err)
+	s := calibrate.Summarise(calibrate.Errors(list, predicted))
+	assert.LessOrEqual(t, s.Median, .06)
+	assert.LessOrEqual(t, s.Max, .26)
+	for i, r := range list {
+		if r.Bytes > 64*units.MiB { // long to simulate
+			continue
+		}
+		w, err := worlds.Of(r)
+		require.NoError(t, err)
+		s, err := schedule.New(w.Task(r), w.Cluster, w.Graphs)
+		require.NoError(t, err)
+		simulated, err := sim.BackToBack(s, w.Cluster, profile.ForGPU(90))
+		require.NoError(t, err)
+		assert.InEpsilon(t, predicted[i].Microseconds(), simulated.Microseconds(), .05, "%v of %v on %d ranks", r.Collective, r.Bytes, r.Ranks)
+	}
+}
+
 // The shipped constants are what the fit finds in all rows, to the digit; no row
 // of these is one that they have not seen.
 func TestShipped(t *testing.T) {

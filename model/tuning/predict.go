@@ -49,20 +49,20 @@ func (p Prediction) Terms() []Term {
 //
 // A prediction takes well under ten microseconds, whatever the cluster's size.
 type Predictor struct {
-	ranks, nodes, perNode int
-	profile               *profile.Profile
-	algorithms            []model.Algorithm // to choose from
-	kernels               bool              // tutti's own are to choose from, too
-	backToBack            bool
+	ranks, nodes, perNode    int
+	profile                  *profile.Profile
+	algorithms               []model.Algorithm // to choose from
+	kernels                  bool              // tutti's own are to choose from, too
+	backToBack               bool
 	ring, rail, tree, simple ways
-	depth                 [2]reach // of both trees
-	cast                  castWays
-	rounds                ways // from every rank to one of its node, or to its like in another
-	crossing              way  // to one of another place in another node, from one rank of each
-	pairs                 way  // from a rank to each other of its node
-	railError             error
-	nvls                  nvlsWays
-	collNet               collNetWays
+	depth                    [2]reach // of both trees
+	cast                     castWays
+	rounds                   ways // from every rank to one of its node, or to its like in another
+	crossing                 way  // to one of another place in another node, from one rank of each
+	pairs                    way  // from a rank to each other of its node
+	railError                error
+	nvls                     nvlsWays
+	collNet                  collNetWays
 }
 
 // NewPredictor measures the ways that the graphs of a cluster take. Of a mixed

@@ -31,7 +31,8 @@ func newCompare() *cobra.Command {
 		Long: `Lay predictions over measured rows: tutti's CSV or the logs of nccl-tests. The
 table has the error of every row and, at its end, the median, the 90th percentile
 and the worst. The figure has measured points, predicted lines and what the links
-would allow, with the errors below.`,
+would allow, with the errors below. Calls are predicted back to back, as such
+programs issue them.`,
 		Example: `  tutti compare experiments/firstlight/measured.csv --plot compare.png
   tutti compare --machine dgx-h100 --algo ring --proto simple all_reduce.log`,
 		Args: arguments(cobra.MinimumNArgs(1)),

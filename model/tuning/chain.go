@@ -1,8 +1,6 @@
 package tuning
 
-import (
-	"tutti/model/schedule"
-)
+import "tutti/model/schedule"
 
 // chain is what trees and simple rings are: chunks go up to a root, where the
 // sum begins its way down.

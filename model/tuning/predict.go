@@ -131,6 +131,7 @@ func (d *Predictor) Predict(t schedule.Task) (Prediction, error) {
 		return Prediction{}, errSingle
 	}
 	t.Ranks, t.Nodes = d.ranks, d.nodes
+	t.Count, t.Channels = max(1, t.Count), max(1, t.Channels) // nothing takes as long as one element
 	p, err := d.predict(t)
 	if err != nil {
 		return Prediction{}, err

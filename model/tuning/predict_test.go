@@ -122,6 +122,24 @@ func TestPredictorAgreesWithSimulator(t *testing.T) {
 	assert.GreaterOrEqual(t, float64(close), .99*float64(cases))
 }
 
+// A call of nothing takes no longer than one of one element.
+func TestPredictNothing(t *testing.T) {
+	for _, w := range []world{newWorld(t, "h200x4", 1, 0), newWorld(t, "dgx-h100", 2, 0)} {
+		for _, a := range model.Algorithms() {
+			for _, c := range a.Collectives() {
+				for _, p := range a.Protocols() {
+					none := schedule.Task{Collective: c, Algorithm: a, Protocol: p, Channels: 2}
+					one := none
+					one.Count = 1
+					want, _ := w.model.Predict(one)
+					got, _ := w.model.Predict(none)
+					assert.LessOrEqual(t, got.Time, want.Time)
+				}
+			}
+		}
+	}
+}
+
 // BenchmarkPredict predicts a ring on 16,384 nodes.
 func BenchmarkPredict(b *testing.B) {
 	w := newWorld(b, "dgx-h100", topo.MaxNodes, 0)

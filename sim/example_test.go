@@ -35,5 +35,5 @@ func Example() {
 		log.Fatal(err)
 	}
 	fmt.Println(result.Time)
-	// Output: 6218.739 us
+	// Output: 6217.519 us
 }

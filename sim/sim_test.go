@@ -179,7 +179,7 @@ func TestRunErrors(t *testing.T) {
 	w, other := newWorld(t, "h200x4", 1, 0), newWorld(t, "h200x4", 1, 3)
 	s := w.schedule(t, model.Ring, model.LL, 64)
 	_, err := sim.Run(stuck{s}, w.cluster, profile.ForGPU(90))
-	assert.EqualError(t, err, "deadlock after 2.431 us: 4 of 4 workers cannot go on")
+	assert.EqualError(t, err, "deadlock after 2.444 us: 4 of 4 workers cannot go on")
 	_, err = sim.Run(s, other.cluster, profile.ForGPU(90))
 	assert.EqualError(t, err, "a schedule for 4 ranks does not run on 3")
 }

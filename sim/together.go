@@ -62,6 +62,22 @@ func RunTogether(calls []Call, c *topo.Cluster, p *profile.Profile, o Options) (
 	return result, x.order.spans, nil
 }
 
+// BackToBack simulates calls that are issued one behind the other, as benchmarks do,
+// and returns how far they follow each other. Where every rank waits for all others
+// that is what a call takes. In Broadcast and Reduce no rank waits for those behind it:
+// ranks are at work on calls of their own, and the busiest counts.
+func BackToBack(s schedule.Schedule, c *topo.Cluster, p *profile.Profile) (units.Time, error) {
+	if !s.Task().Collective.Rooted() {
+		result, err := Run(s, c, p)
+		return result.Time, err
+	}
+	_, spans, err := RunTogether([]Call{{Schedule: s}, {Schedule: s, After: []int{0}}, {Schedule: s, After: []int{1}}}, c, p, Options{})
+	if err != nil {
+		return 0, err
+	}
+	return spans[2].End - spans[1].End, nil
+}
+
 // joined is several schedules as one, with the numbers of their workers and
 // connections one after another.
 type joined []part

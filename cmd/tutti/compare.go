@@ -31,7 +31,8 @@ func newCompare() *cobra.Command {
 		Long: `Lay predictions over measured rows: tutti's CSV or the logs of nccl-tests. The
 table has the error of every row and, at its end, the median, the 90th percentile
 and the worst. The figure has measured points, predicted lines and what the links
-would allow, with the errors below.
+would allow, with the errors below. Calls are predicted back to back, as such
+programs issue them.
 
 A log of nccl-tests does not say which algorithm and protocol NCCL took: they are as
 NCCL chooses for each size on that machine, unless --algo and --proto say.

@@ -35,16 +35,16 @@ func TestSimTable(t *testing.T) {
 	assert.Empty(t, notes)
 	assert.Equal(t, strings.TrimPrefix(`
  ranks    size(B)     count   type  redop      algo   proto  channels  time(us)  algbw(GB/s)  busbw(GB/s)  of bound  held up by                                              
-     8       1024       256  float    sum      ring      ll         1     18.67         0.05         0.10       0 %  latency, 86 %                                           
-     8  268435456  67108864  float    sum      ring  simple        24   1367.85       196.25       343.43      82 %  node 0 GPU 0000:10:00.0 > node 0 NVS 0, 95 %            
-     8       1024       256  float    sum      tree      ll         1     21.42         0.05         0.08       0 %  latency, 97 %                                           
-     8  268435456  67108864  float    sum      tree  simple        24   2121.79       126.51       221.40      53 %  node 0 GPU 0000:20:00.0 > node 0 NVS 0, 70 %            
+     8       1024       256  float    sum      ring      ll         1     18.70         0.05         0.10       0 %  latency, 87 %                                           
+     8  268435456  67108864  float    sum      ring  simple        24   1368.46       196.16       343.28      82 %  node 0 GPU 0000:10:00.0 > node 0 NVS 0, 95 %            
+     8       1024       256  float    sum      tree      ll         1     21.50         0.05         0.08       0 %  latency, 97 %                                           
+     8  268435456  67108864  float    sum      tree  simple        24   2078.37       129.16       226.02      54 %  node 0 GPU 0000:20:00.0 > node 0 NVS 0, 72 %            
      8       1024       256  float    sum      nvls  simple        16     25.17         0.04         0.07       0 %  latency, 100 %                                          
      8  268435456  67108864  float    sum      nvls  simple        16   1063.38       252.44       441.77      60 %  node 0 GPU 0000:10:00.0 > node 0 NVS 0, 90 %            
-    16       1024       256  float    sum      ring      ll         1     40.97         0.02         0.05       0 %  latency, 87 %                                           
-    16  268435456  67108864  float    sum      ring  simple        16   1359.85       197.40       370.13      88 %  node 0 GPU 0000:10:00.0 > node 0 PCI 0000:0f:00.0, 96 % 
-    16       1024       256  float    sum      tree      ll         1     32.40         0.03         0.06       0 %  latency, 97 %                                           
-    16  268435456  67108864  float    sum      tree   ll128        16   2999.85        89.48       167.78      40 %  copying by rank 0 channel 2 down, 94 %                  
+    16       1024       256  float    sum      ring      ll         1     41.12         0.02         0.05       0 %  latency, 88 %                                           
+    16  268435456  67108864  float    sum      ring  simple        16   1359.82       197.40       370.13      88 %  node 0 GPU 0000:10:00.0 > node 0 PCI 0000:0f:00.0, 96 % 
+    16       1024       256  float    sum      tree      ll         1     32.66         0.03         0.06       0 %  latency, 97 %                                           
+    16  268435456  67108864  float    sum      tree   ll128        16   3000.13        89.47       167.76      40 %  copying by rank 0 channel 2 down, 94 %                  
     16       1024       256  float    sum  nvlstree  simple        16     52.34         0.02         0.04       0 %  latency, 100 %                                          
     16  268435456  67108864  float    sum  nvlstree  simple        16   1356.80       197.84       370.96      49 %  copying by rank 0 channel 1 gather, 76 %                
 `, "\n"), out)

@@ -47,6 +47,8 @@ func newTune() *cobra.Command {
 
 By default it is tutti's own model that is asked, with the machine's calibrated
 constants; beside the winner stand the second best and what NCCL would choose.
+Times are those of calls back to back, as benchmarks measure them: Broadcast and
+Reduce, whose ranks do not wait for each other, take longer when called alone.
 On one NVSwitch host tutti's own kernels (tutti/...) stand among the ways, as
 measured on 2 and 4 GPUs; other numbers follow from what the busiest link carries.
 --explain shows what the times are made of. --export writes the winners among

@@ -32,7 +32,7 @@ type World struct {
 // other constants than before.
 func (w *World) predictor(p *profile.Profile) *tuning.Predictor {
 	if w.model == nil || !w.model.SameLinks(p) {
-		w.model = tuning.NewPredictor(w.Cluster, w.Graphs, p)
+		w.model = tuning.NewPredictor(w.Cluster, w.Graphs, p).BackToBack()
 	}
 	return w.model.With(p)
 }

@@ -31,7 +31,7 @@ const begin = "h200-nvswitch,ndr-rail,../firstlight/start.yaml"
 
 // kept is what rows on one node do not tell of: their links are the limit, or
 // other threads of the block.
-var kept = []string{"copy.ring.simple", "miss.tree.ll"}
+var kept = []string{"copy.ring.simple", "miss.tree.ll", "overhead.simple"}
 
 // aligned reads rows of rings and trees on 2, 3 and 4x H200.
 func aligned(t *testing.T) []rows.Row {
@@ -104,6 +104,33 @@ func TestOtherCollectives(t *testing.T) {
 	s := calibrate.Summarise(calibrate.Errors(list, predicted))
 	assert.LessOrEqual(t, s.Median, .05)
 	assert.LessOrEqual(t, s.Max, .18)
+}
+
+// Broadcast and Reduce are predicted back to back, as they were measured, by the same
+// constants.
+func TestRooted(t *testing.T) {
+	list := slices.DeleteFunc(read(t, "../ranks/held.csv"), func(r rows.Row) bool {
+		return !r.Collective.Rooted() || r.Protocol != model.Simple
+	})
+	require.Len(t, list, 132)
+	worlds := &calibrate.Worlds{}
+	predicted, err := worlds.Predict(list, profile.ForGPU(90))
+	require.NoError(t, err)
+	s := calibrate.Summarise(calibrate.Errors(list, predicted))
+	assert.LessOrEqual(t, s.Median, .06)
+	assert.LessOrEqual(t, s.Max, .26)
+	for i, r := range list {
+		if r.Bytes > 64*units.MiB { // long to simulate
+			continue
+		}
+		w, err := worlds.Of(r)
+		require.NoError(t, err)
+		s, err := schedule.New(w.Task(r), w.Cluster, w.Graphs)
+		require.NoError(t, err)
+		simulated, err := sim.BackToBack(s, w.Cluster, profile.ForGPU(90))
+		require.NoError(t, err)
+		assert.InEpsilon(t, predicted[i].Microseconds(), simulated.Microseconds(), .05, "%v of %v on %d ranks", r.Collective, r.Bytes, r.Ranks)
+	}
 }
 
 // The shipped constants are what the fit finds in all rows, to the digit; no row

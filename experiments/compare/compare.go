@@ -78,8 +78,7 @@ func Run(list []rows.Row, sources []string, p *profile.Profile, worlds *calibrat
 			if err != nil {
 				return fmt.Errorf("row %d: %w", i+1, err)
 			}
-			result, err := sim.Run(s, w.Cluster, p)
-			l.Predicted[at] = result.Time
+			l.Predicted[at], err = sim.BackToBack(s, w.Cluster, p)
 			return err
 		})
 		started(r)

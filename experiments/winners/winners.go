@@ -1,5 +1,6 @@
 // Package winners says which way of carrying out a collective wins on a cluster
-// from which size on, by tutti's model, beside what NCCL would choose.
+// from which size on, by tutti's model, beside what NCCL would choose. Times are
+// those of calls back to back, as benchmarks measure them.
 package winners
 
 import (
@@ -49,7 +50,7 @@ func New(c *topo.Cluster, g search.Graphs, p *profile.Profile, t schedule.Task, 
 	if s.CollNet {
 		channels = tuning.NewCollNet(c, g)
 	}
-	return &Study{c, t, tuning.NewPredictor(c, g, p), channels, comm, m}, nil
+	return &Study{c, t, tuning.NewPredictor(c, g, p).BackToBack(), channels, comm, m}, nil
 }
 
 // Winner is a range of sizes and what wins it.

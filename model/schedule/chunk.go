@@ -49,6 +49,13 @@ func split(t Task) []part {
 	return parts
 }
 
+// LastPart returns how many elements the last channel of a task works on: fewer than
+// the others, if they do not share evenly.
+func LastPart(t Task) int64 {
+	share, n := shares(t)
+	return t.Count - int64(n-1)*share
+}
+
 // shares returns how many elements every channel but the last works on, and how
 // many channels have any.
 func shares(t Task) (share int64, channels int) {

@@ -10,6 +10,9 @@ import (
 type Shape struct {
 	// Channels is how many channels have something to do.
 	Channels int
+	// Busy is how many times as much as the first channel all have to do: the last may
+	// have less.
+	Busy float64
 	// Loops is how many times a worker goes through the steps of the algorithm.
 	Loops int
 	// Chunk is the data of one step, and Last that of one in the last loop.
@@ -121,7 +124,7 @@ func firstPart(t Task) (first part, channels int) {
 }
 
 func shape(t Task, p looped, channels int) Shape {
-	s := Shape{Channels: channels, Loops: p.loops, Chunk: bytes(t, p.chunk), Last: bytes(t, p.last), Slices: 1, Slots: bufferSteps, Filled: t.Ranks}
+	s := Shape{Channels: channels, Busy: float64(t.Count) / float64(max(1, p.count)), Loops: p.loops, Chunk: bytes(t, p.chunk), Last: bytes(t, p.last), Slices: 1, Slots: bufferSteps, Filled: t.Ranks}
 	s.Slice, s.Tail = bytes(t, p.chunkOf(0)), 0
 	return s
 }

@@ -1,8 +1,6 @@
 package tuning
 
 import (
-	"maps"
-	"math/bits"
 	"slices"
 
 	"tutti/model"
@@ -13,16 +11,34 @@ import (
 )
 
 // predictRingCast predicts Broadcast and Reduce: chunks go round a ring from the
-// root, or to it.
+// root, or to it. The last channel may have less to do than the others.
 func (d *Predictor) predictRingCast(t schedule.Task) Prediction {
 	s := schedule.RingShape(t)
-	k := d.kernel(t, s.Channels)
-	across := d.nodes - 1
-	if d.nodes > 1 && d.perNode > 1 && (s.Channels > 1 || (t.Collective == model.Reduce) == (t.Algorithm == model.Ring)) {
-		across++ // but where the first ring enters the root's node, or leaves it, at the root
+	k := d.kernel(t, &s)
+	spared := d.ring.in // the hop that chunks do not take is between nodes
+	if t.Collective == model.Reduce {
+		spared = d.ring.out
 	}
-	within := d.ranks - 1 - across
-	begin, middle, end := 2.+k.input, k.passes(), k.keeps()
+	far := func(spared bool) bool { return !spared }
+	n := min(s.Channels, len(spared))
+	p := k.ringCast(t, s, n == 1 && far(spared[0]) || slices.ContainsFunc(spared[:n-1], far))
+	if n > 1 && far(spared[n-1]) {
+		t.Count, t.Channels = schedule.LastPart(t), 1
+		if last := k.ringCast(t, schedule.RingShape(t), true); last.sum() > p.sum() {
+			p = last
+		}
+	}
+	return p
+}
+
+// ringCast predicts a channel, far where it leaves all nodes once.
+func (k *kernel) ringCast(t schedule.Task, s schedule.Shape, far bool) Prediction {
+	across := k.nodes - 1
+	if far && k.nodes > 1 && k.perNode > 1 {
+		across++
+	}
+	within := k.ranks - 1 - across
+	begin, middle, end := k.sends(), k.passes(), k.keeps()
 	switch {
 	case t.Collective == model.Reduce:
 		middle, end = k.reduces(), k.reduces()
@@ -30,46 +46,59 @@ func (d *Predictor) predictRingCast(t schedule.Task) Prediction {
 		begin++
 	}
 	begins := min(1, within)
-	first := d.ring.first
-	if d.nodes > 1 {
-		first = d.ring.intra
-	}
-	legs := func(intra way) []leg {
-		return []leg{{begins, 1, begin, intra}, {within - begins, 1, middle, intra}, {across, 1, middle, d.ring.inter}}
-	}
-	return k.pipeline(s, legs(first), legs(d.ring.intra), leg{share: 1, buffers: end})
+	within -= begins
+	first := &k.ring.first
+	return k.pipe(&s, []leg{
+		{begins, 1, begin, first, false}, {within / 2, 1, middle, first, false},
+		{across, 1, middle, &k.ring.inter, false}, {within - within/2, 1, middle, first, false},
+	}, leg{share: 1, buffers: end, last: true})
 }
 
 // predictTreeCast predicts Broadcast and Reduce on double binary trees that are
-// hung up by the root, which may stand anywhere in them.
-func (d *Predictor) predictTreeCast(t schedule.Task) Prediction {
+// hung up by the root: the slowest of the channels, the last of which may have less
+// to do than the others.
+func (d *Predictor) predictTreeCast(t schedule.Task) (slowest Prediction) {
 	s := schedule.TreeShape(t)
-	k := d.kernel(t, s.Channels)
-	within, between := d.perNode-1, 0
-	if d.nodes > 1 {
-		levels := bits.Len(uint(d.nodes - 1))
-		between = max(1, 2*levels-2) // of the tree in which the root's node is a leaf: up, and down again
-		if s.Channels > 1 {
-			within *= 2 // to the head of its node, and in another one
-		} else {
-			between = levels
+	k := d.kernel(t, &s)
+	for ch := range min(s.Channels, len(d.cast.reach)) {
+		if ch == s.Channels-1 {
+			t.Count, t.Channels = schedule.LastPart(t), 1
+			s = schedule.TreeShape(t)
+		} else if d.cast.reach[ch].covered {
+			continue
+		}
+		if p := k.treeCast(t, s, &d.cast.reach[ch]); p.sum() > slowest.sum() {
+			slowest = p
 		}
 	}
-	// The busiest worker passes on to the next of its node and to two nodes.
-	children := float64(min(1, d.perNode-1) + min(2, max(0, d.nodes-2)))
-	begin, middle, end, first := 2+k.input, 2+children+k.slots, k.keeps(), d.cast.broadcast
+	return slowest
+}
+
+// treeCast predicts a channel.
+func (k *kernel) treeCast(t schedule.Task, s schedule.Shape, r *reach) Prediction {
+	// A worker has a buffer for each rank that is next to its own, and one of its own:
+	// most have two, those that pass on to other nodes have more.
+	w, begin, chain, head, end := &k.cast.broadcast, 1+float64(r.root)+k.input, k.passes(), 1+float64(r.inner)+k.slots, k.keeps()
 	switch {
 	case t.Collective == model.Reduce:
-		middle, end, first = 2+children+k.input+k.slots, k.reduces(), d.cast.reduce
+		w, begin, chain, head, end = &k.cast.reduce, k.sends(), k.reduces(), head+k.input, 2+float64(r.root)+k.input+k.slots
 	case !t.InPlace:
 		begin++
 	}
-	begins := min(1, within)
-	// Most workers of a node have one to pass on to.
-	legs := func(w ways, inner float64) []leg {
-		return []leg{{begins, 1, begin, w.intra}, {within - begins, 1, inner, w.intra}, {between, 1, middle, w.inter}}
+	inside, outside := leg{share: 1, buffers: chain, way: &w.intra}, leg{share: 1, buffers: head, way: &w.inter}
+	in, out := k.hopTime(&s, &inside), k.hopTime(&s, &outside)
+	within, between := r.longest(in, out)
+	start := leg{1, 1, begin, &w.intra, false}
+	if within == 0 {
+		start.way, outside.count = &w.inter, between-1
+	} else {
+		inside.count, outside.count = within-1, between
 	}
-	return k.pipeline(s, legs(first, middle+1-children), legs(d.cast.all, middle), leg{share: 1, buffers: end})
+	o := opposed{} // all chunks are on the root's links from the first on, but come to it from near by before those from afar
+	if t.Collective == model.Reduce {
+		o.while = float64(float64(within)*in) + float64(float64(between)*out)
+	}
+	return k.opposedPipe(&s, []leg{start, inside, outside}, leg{share: 1, buffers: end, last: true}, o)
 }
 
 // castWays are those of Broadcast and Reduce on trees.
@@ -77,16 +106,15 @@ type castWays struct {
 	// broadcast and reduce are those of the first chunks: the hops that are as far
 	// from the root, or from the leaves, have data at a time.
 	broadcast, reduce ways
-	// all are those where all hops have.
-	all ways
+	// reach is that of the root, by channel.
+	reach []reach
 }
 
 // castWays goes through the hops of trees that are hung up by the first rank, at the
 // ranks of the first nodes.
-func (d *Predictor) castWays(c *topo.Cluster, t *search.Trees) castWays {
-	const within, between = 0, 1
-	var hops [2][][]int
-	fromRoot, fromLeaves := [2]map[int][][]int{{}, {}}, [2]map[int][][]int{{}, {}}
+func (d *Predictor) castWays(c *topo.Cluster, t *search.Trees) (w castWays) {
+	intra, inter := newLoad(c, d.profile, profile.HopNVLink), newLoad(c, d.profile, profile.HopNET)
+	down, up := [2]places{{}, {}}, [2]places{{}, {}} // by the hops from the root, and by those from the leaves
 	for ch := range t.Channels() {
 		turned := map[int]int{} // what is next towards the root, from the ranks up to the tree's own
 		for below, rank := 0, t.At(ch, 0).Up; rank >= 0; below, rank = rank, t.At(ch, rank).Up {
@@ -106,35 +134,29 @@ func (d *Predictor) castWays(c *topo.Cluster, t *search.Trees) castWays {
 			}
 		}
 		for rank := 1; rank < len(depth); rank++ {
-			from, i := next(rank), within
+			from, i, own, other := next(rank), 0, intra, inter
 			out, in := t.NETs(ch, from, rank)
 			if out >= 0 {
-				i = between
+				i, own, other = 1, inter, intra
 			}
 			route := c.Route(from, rank, out, in)
-			hops[i] = append(hops[i], route)
-			fromRoot[i][depth[rank]] = append(fromRoot[i][depth[rank]], route)
-			fromLeaves[i][height[rank]] = append(fromLeaves[i][height[rank]], route)
+			own.add(route)
+			other.beside(route)
+			down[i].at(depth[rank], own).add(route)
+			up[i].at(height[rank], own).add(route)
 		}
-	}
-	at := func(routes [][]int, hop profile.Hop) way {
-		l := newLoad(c, d.profile)
-		for _, route := range routes {
-			l.add(route)
+		for _, l := range []*load{intra, inter} {
+			l.channel()
 		}
-		return l.way(routes, hop, t.Channels())
-	}
-	mean := func(places map[int][][]int, all way) way {
-		all.perByte = 0
-		for _, place := range slices.Sorted(maps.Keys(places)) {
-			all.perByte += at(places[place], all.hop).perByte / float64(len(places))
+		for i := range 2 {
+			down[i].channel()
+			up[i].channel()
 		}
-		return all
+		r := newReach(t, ch, 0, d.perNode)
+		r.covered = slices.ContainsFunc(w.reach, r.atMost)
+		w.reach = append(w.reach, r)
 	}
-	all := ways{intra: at(hops[within], profile.HopNVLink), inter: at(hops[between], profile.HopNET)}
-	return castWays{
-		broadcast: ways{intra: mean(fromRoot[within], all.intra), inter: mean(fromRoot[between], all.inter)},
-		reduce:    ways{intra: mean(fromLeaves[within], all.intra), inter: mean(fromLeaves[between], all.inter)},
-		all:       all,
-	}
+	w.broadcast = ways{intra: down[0].apart(intra.way), inter: down[1].apart(inter.way)}
+	w.reduce = ways{intra: up[0].apart(intra.way), inter: up[1].apart(inter.way)}
+	return w
 }

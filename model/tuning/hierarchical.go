@@ -10,18 +10,18 @@ import (
 // and scatters feed the rings of the loops behind it meanwhile.
 func (d *Predictor) predictHierarchical(t schedule.Task) Prediction {
 	s := schedule.HierarchicalShape(t)
-	k := d.kernel(t, s.Channels)
+	k := d.kernel(t, &s)
 	others := units.Bytes(d.perNode - 1)
 	const outer, inner, gathering = .45, .45, .1 // shares of the threads
 	n := float64(d.nodes)
 	steps := float64(2*d.nodes - 2) // of a ring
 	lap := func(b units.Bytes) (chain, pace, data float64) {
 		scatter := k.moving(others*b, outer, 3+k.input)
-		inside := k.wire(others*b, d.rounds.intra)
+		inside := k.wire(others*b, &d.rounds.intra)
 		gather := k.moving(others*b, gathering, 3)
 		ring := k.moving(b, inner, float64(d.perNode)+2+k.input) // what it is sent, its own and the ring's
-		send := k.wire(b, d.rounds.inter)
-		h, far := k.handover(d.rounds.intra), k.handover(d.rounds.inter)
+		send := k.wire(b, &d.rounds.inter)
+		h, far := k.handover(&d.rounds.intra), k.handover(&d.rounds.inter)
 		first, last := max(scatter, inside), max(gather, inside)
 		hop := k.overhead + ring + send + far
 		worker := k.overhead + k.turn + ring

@@ -19,16 +19,17 @@ type kernel struct {
 	block                    schedule.Block
 	input, slots             float64 // for how many buffers more they count
 	channels                 float64 // in use
+	inRow                    bool    // calls behind each other, that no rank waits for
 }
 
-func (d *Predictor) kernel(t schedule.Task, channels int) kernel {
+func (d *Predictor) kernel(t schedule.Task, s *schedule.Shape) kernel {
 	c, a, p := d.profile, t.Algorithm, t.Protocol
 	block := t.Block()
 	slots, all := t.Footprint()
 	k := kernel{
 		Predictor: d, a: a, p: p, base: c.Base[a][p].Microseconds(), overhead: c.Overhead[p].Microseconds(), turn: c.Turn[a][p].Microseconds(),
 		block: block, perByte: 1e6 / (float64(c.Copy[a][p]) * block.Working()), input: c.Misses(a, p, all), slots: c.Misses(a, p, slots),
-		ramp: c.Ramp[a][p].Microseconds(), rampBytes: float64(profile.RampBytes), streams: p != model.Simple, channels: float64(channels),
+		ramp: c.Ramp[a][p].Microseconds(), rampBytes: float64(profile.RampBytes), streams: p != model.Simple, channels: s.Busy, inRow: d.backToBack && t.Collective.Rooted(),
 	}
 	if p == model.LL {
 		k.turn, k.beside = 0, k.turn
@@ -37,7 +38,7 @@ func (d *Predictor) kernel(t schedule.Task, channels int) kernel {
 }
 
 // handover returns what passes until the next rank knows of an item.
-func (k *kernel) handover(w way) float64 {
+func (k *kernel) handover(w *way) float64 {
 	return w.latency + k.profile.Handover[w.hop][k.a][k.p].Microseconds()
 }
 
@@ -60,6 +61,11 @@ func (k *kernel) moving(b units.Bytes, share, buffers float64) float64 {
 }
 
 // wire returns what an item takes on a way that all channels in use share.
-func (k *kernel) wire(b units.Bytes, w way) float64 {
-	return float64(k.p.Wire(b)) * w.perByte * k.channels
+func (k *kernel) wire(b units.Bytes, w *way) float64 {
+	return k.crossing(b, w, byAll)
+}
+
+// crossing is wire where some of the others are on the way.
+func (k *kernel) crossing(b units.Bytes, w *way, by int) float64 {
+	return float64(k.p.Wire(b)) * w.perByte(k.channels, by)
 }

@@ -12,7 +12,7 @@ import (
 // and gather, and the others behind it at the pace of the slowest.
 func (d *Predictor) predictNVLS(t schedule.Task) Prediction {
 	s := schedule.NVLSShape(t, d.nvls.heads)
-	k := d.kernel(t, s.Channels)
+	k := d.kernel(t, &s)
 	heads := float64(d.nvls.heads)
 	local := 1e6 / float64(d.profile.LocalCopy)
 	warps := [4]float64{6, 5, 5, 4} // of 16: scatter, gather, reduce, broadcast
@@ -43,11 +43,11 @@ func (d *Predictor) predictNVLS(t schedule.Task) Prediction {
 	busy := func(b units.Bytes) float64 { return max(stage(b, 0), stage(b, 1), stage(b, 2)) }
 	if d.nodes > 1 {
 		levels := 2 * (bits.Len(uint(d.nodes - 1)))
-		net := k.copying(first, warps[2]/16) + k.wire(first, d.nvls.inter)
-		hops += float64(levels) * (k.overhead + k.handover(d.nvls.inter))
+		net := k.copying(first, warps[2]/16) + k.wire(first, &d.nvls.inter)
+		hops += float64(levels) * (k.overhead + k.handover(&d.nvls.inter))
 		whole += float64(levels) * net
 		one := busy
-		busy = func(b units.Bytes) float64 { return max(one(b), k.wire(b, d.nvls.both)) }
+		busy = func(b units.Bytes) float64 { return max(one(b), k.wire(b, &d.nvls.both)) }
 	}
 	p := Prediction{limit: "the slowest of scatter, switch, network and gather"}
 	p.terms = [4]float64{k.base, hops, whole, 0}
@@ -61,7 +61,7 @@ func (d *Predictor) predictNVLS(t schedule.Task) Prediction {
 // rank's block crosses its link once and every other link once.
 func (d *Predictor) predictNVLSBlocks(t schedule.Task) Prediction {
 	s := schedule.BlocksShape(t)
-	k := d.kernel(t, s.Channels)
+	k := d.kernel(t, &s)
 	n := float64(d.ranks)
 	local := 1e6 / float64(d.profile.LocalCopy)
 	const own, all = 12. / 16, 8. / 16

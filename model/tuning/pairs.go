@@ -19,7 +19,7 @@ type stage struct {
 // predictOneShot predicts all-pairs in one hop, for the rank that has most to do.
 func (d *Predictor) predictOneShot(t schedule.Task) Prediction {
 	s := schedule.PairsShape(t)
-	k := d.kernel(t, s.Channels)
+	k := d.kernel(t, &s)
 	pull := t.Protocol == model.Simple && !t.InPlace
 	from, to := d.ranks-1, d.ranks-1
 	sendAll, keepAll := false, false // a block for each of the others
@@ -44,15 +44,14 @@ func (d *Predictor) predictOneShot(t schedule.Task) Prediction {
 			}
 			return []stage{{copied: b, buffers: 2 + k.input}, send}
 		})
-		p.terms[1] += k.handover(d.pairs) + k.overhead
+		p.terms[1] += k.handover(&d.pairs) + k.overhead
 		if !k.streams {
 			p.terms[2] += k.moving(s.Last, 1, 2)
 		}
 		return p
 	case t.Collective == model.Reduce: // all on the root's link
-		way := d.pairs
-		way.perByte *= float64(d.ranks - 1)
-		return k.pipe(s, []leg{{1, 1, 2 + k.input, way}}, leg{share: 1, buffers: float64(d.ranks) + 1 + k.input})
+		way := d.pairs.times(float64(d.ranks - 1))
+		return k.pipe(&s, []leg{{1, 1, 2 + k.input, &way, false}}, leg{share: 1, buffers: float64(d.ranks) + 1 + k.input, last: true})
 	}
 	return k.predictStages(s, func(b units.Bytes) []stage {
 		var list []stage
@@ -89,7 +88,7 @@ func (d *Predictor) predictOneShot(t schedule.Task) Prediction {
 // predictTwoShot predicts AllReduce by a share for each rank.
 func (d *Predictor) predictTwoShot(t schedule.Task) Prediction {
 	s := schedule.PairsShape(t)
-	k := d.kernel(t, s.Channels)
+	k := d.kernel(t, &s)
 	n, others := float64(d.ranks), units.Bytes(d.ranks-1)
 	return k.predictStages(s, func(b units.Bytes) []stage {
 		scatter := stage{copied: others * b, buffers: 3, moved: others * b}
@@ -106,7 +105,7 @@ func (d *Predictor) predictTwoShot(t schedule.Task) Prediction {
 // root.
 func (d *Predictor) predictTwoShotCast(t schedule.Task) Prediction {
 	s := schedule.PairsShape(t)
-	k := d.kernel(t, s.Channels)
+	k := d.kernel(t, &s)
 	n := units.Bytes(d.ranks - 1)
 	if t.Collective == model.Reduce { // all send, and the root waits until the owners have reduced
 		return k.predictStages(s, func(b units.Bytes) (list []stage) {
@@ -171,7 +170,7 @@ func (k *kernel) predictStages(s schedule.Shape, stages func(units.Bytes) []stag
 // follow returns what the stages of one loop take, to the end of the last, and how
 // much of that is data.
 func (k *kernel) follow(stages []stage) (whole, data float64) {
-	h := k.handover(k.pairs)
+	h := k.handover(&k.pairs)
 	begun, arrives := 0.0, 0.0 // when what the others sent in the stage before began to come, and is all there
 	var free [2]float64        // when the workers are
 	for _, st := range stages {
@@ -182,7 +181,7 @@ func (k *kernel) follow(stages []stage) (whole, data float64) {
 			start = max(start, arrives)
 		}
 		start += k.overhead
-		end := start + max(k.moving(st.copied, 1, st.buffers), k.wire(st.moved, k.pairs))
+		end := start + max(k.moving(st.copied, 1, st.buffers), k.wire(st.moved, &k.pairs))
 		if st.waits {
 			end = max(end, arrives)
 		}

@@ -13,7 +13,7 @@ import (
 // way.
 func (d *Predictor) predictPAT(t schedule.Task) Prediction {
 	s := schedule.RoundsShape(t)
-	k := d.kernel(t, s.Channels)
+	k := d.kernel(t, &s)
 	way := d.rounds.intra
 	if d.nodes > 1 {
 		way = d.rounds.inter
@@ -27,14 +27,15 @@ func (d *Predictor) predictPAT(t schedule.Task) Prediction {
 	if s.Loops == 1 {
 		b = s.Last
 	}
-	latency, data, _ := k.passing(b, leg{1, 1, buffers, way}, s.Slots)
+	data, network, known := k.passing(b, &leg{share: 1, buffers: buffers, way: &way}, byAll)
+	latency := k.overhead + data + network + known
 	behind := distances // of the others, in further loops
 	if t.Collective == model.ReduceScatter {
 		behind /= 2
 	}
 	worker := func(b units.Bytes, behind int) float64 {
 		step := k.overhead + k.turn + k.moving(b, 1, buffers)
-		network := float64(float64(d.ranks-1+behind) * k.wire(b, way))
+		network := float64(float64(d.ranks-1+behind) * k.wire(b, &way))
 		return max(float64(float64(d.ranks)*step), network)
 	}
 	chain := float64(float64(distances)*latency) + k.overhead + k.moving(b, 1, buffers)

@@ -50,20 +50,22 @@ func (p Prediction) Terms() []Term {
 //
 // A prediction takes well under ten microseconds, whatever the cluster's size.
 type Predictor struct {
-	ranks, nodes, perNode int
-	profile               *profile.Profile
-	algorithms            []model.Algorithm // to choose from
-	kernels               bool              // tutti's own are to choose from, too
-	ring, rail, tree      ways
-	cast                  castWays
-	rounds                ways    // from every rank to one of its node, or to its like in another
-	crossing              float64 // the latency to one of another place in another node
-	pairs                 way     // from a rank to each other of its node
-	railError             error
-	nvls                  nvlsWays
-	collNet               collNetWays
-	others                []*Predictor // of a mixture's other machines
-	uneven                string       // what these differ in
+	ranks, nodes, perNode    int
+	profile                  *profile.Profile
+	algorithms               []model.Algorithm // to choose from
+	kernels                  bool              // tutti's own are to choose from, too
+	backToBack               bool
+	ring, rail, tree, simple ways
+	depth                    [2]reach // of both trees
+	cast                     castWays
+	rounds                   ways // from every rank to one of its node, or to its like in another
+	crossing                 way  // to one of another place in another node, from one rank of each
+	pairs                    way  // from a rank to each other of its node
+	railError                error
+	nvls                     nvlsWays
+	collNet                  collNetWays
+	others                   []*Predictor // of a mixture's other machines
+	uneven                   string       // what these differ in
 }
 
 // NewPredictor measures the ways that the graphs of a cluster take. A mixed
@@ -90,6 +92,10 @@ func newPredictor(c *topo.Cluster, g search.Graphs, p *profile.Profile) *Predict
 		return d
 	}
 	d.ring = d.ringWays(c, search.NewRings(c, g.Ring))
+	d.simple = d.ring
+	if d.ranks > 2 { // chunks go up and down in the same direction
+		d.simple.intra, d.simple.inter = d.ring.intra.times(2), d.ring.inter.times(2)
+	}
 	rails, err := search.RailRings(c)
 	if d.railError = err; err == nil {
 		d.rail = d.ringWays(c, search.NewRings(c, rails))
@@ -100,6 +106,9 @@ func newPredictor(c *topo.Cluster, g search.Graphs, p *profile.Profile) *Predict
 	d.rounds, d.crossing = d.roundWays(c)
 	trees := search.NewTrees(c, g.Tree)
 	d.tree, d.cast = d.treeWays(c, trees), d.castWays(c, trees)
+	for i, ch := range []int{0, trees.Twin(0)} {
+		d.depth[i] = newReach(trees, ch, top(trees, ch), d.perNode)
+	}
 	d.collNet = d.collNetWays(c, g)
 	d.nvls.err = g.NVLSError
 	if g.NVLSError == nil && len(g.NVLS.Channels) > 0 {
@@ -108,15 +117,29 @@ func newPredictor(c *topo.Cluster, g search.Graphs, p *profile.Profile) *Predict
 	return d
 }
 
+// BackToBack returns the model of calls that are issued one behind the other, as
+// benchmarks do: it tells how far they follow each other. Where every rank waits for
+// all others that is what a call takes. In Broadcast and Reduce no rank waits for those
+// behind it: all are at work on a call of their own, and the busiest counts.
+func (d *Predictor) BackToBack() *Predictor {
+	return d.each(func(c *Predictor) { c.backToBack = true })
+}
+
+// each returns a copy with a change to it and to those of a mixture's other machines.
+func (d *Predictor) each(change func(*Predictor)) *Predictor {
+	c := *d
+	change(&c)
+	c.others = nil
+	for _, other := range d.others {
+		c.others = append(c.others, other.each(change))
+	}
+	return &c
+}
+
 // With returns the model with the constants of another profile for kernels and
 // handovers; links keep theirs. It takes no time, so that a fit can try many.
 func (d *Predictor) With(p *profile.Profile) *Predictor {
-	c := *d
-	c.profile, c.others = p, nil
-	for _, other := range d.others {
-		c.others = append(c.others, other.With(p))
-	}
-	return &c
+	return d.each(func(c *Predictor) { c.profile = p })
 }
 
 // SameLinks tells whether a profile has the same constants for links.
@@ -133,13 +156,12 @@ func (d *Predictor) Predict(t schedule.Task) (Prediction, error) {
 		return Prediction{}, errSingle
 	}
 	t.Ranks, t.Nodes = d.ranks, d.nodes
+	t.Count, t.Channels = max(1, t.Count), max(1, t.Channels) // nothing takes as long as one element
 	p, err := d.predict(t)
 	if err != nil {
 		return Prediction{}, err
 	}
-	for _, term := range p.terms {
-		p.Time += term
-	}
+	p.Time = p.sum()
 	for _, other := range d.others {
 		q, err := other.Predict(t)
 		if err != nil {
@@ -150,6 +172,14 @@ func (d *Predictor) Predict(t schedule.Task) (Prediction, error) {
 		}
 	}
 	return p, nil
+}
+
+// sum returns the time that the terms add up to.
+func (p *Prediction) sum() (time float64) {
+	for _, term := range p.terms {
+		time += term
+	}
+	return time
 }
 
 func (d *Predictor) predict(t schedule.Task) (p Prediction, err error) {
@@ -179,8 +209,10 @@ func (d *Predictor) predict(t schedule.Task) (p Prediction, err error) {
 		}
 	case model.P2P:
 		switch t.Collective {
-		case model.AllToAll, model.SendRecv, model.Exchange:
-			return d.predictRounds(t), nil
+		case model.AllToAll:
+			return d.predictAllToAll(t), nil
+		case model.SendRecv, model.Exchange:
+			return d.predictSend(t), nil
 		}
 	case model.OneShot:
 		if d.nodes > 1 {

@@ -17,7 +17,7 @@ func (h hop) busy() float64 { return max(h.worker, h.network) }
 
 // hop returns what a hop takes in a step that reads and writes the given number
 // of buffers.
-func (k *kernel) hop(s schedule.Shape, slice, tail units.Bytes, w way, buffers float64) (h hop) {
+func (k *kernel) hop(s schedule.Shape, slice, tail units.Bytes, w *way, buffers float64) (h hop) {
 	rest := float64(s.Slices - 1)
 	handover := k.handover(w)
 	first, last := k.moving(slice, 1, buffers), k.moving(tail, 1, buffers)
@@ -25,7 +25,7 @@ func (k *kernel) hop(s schedule.Shape, slice, tail units.Bytes, w way, buffers f
 		send := k.wire(slice, w)
 		h.latency = k.overhead + first + send + handover
 		h.worker = (1+rest)*(k.overhead+k.turn) + first + float64(rest*last)
-		trip := h.latency + k.overhead + first + w.latency
+		trip := h.latency + k.overhead + first + 2*w.farthest - w.latency
 		h.network = max(send+float64(rest*k.wire(tail, w)), trip*float64(s.Slices)/float64(s.Slots))
 		h.data = first + send
 		return h
@@ -45,17 +45,14 @@ func (k *kernel) hop(s schedule.Shape, slice, tail units.Bytes, w way, buffers f
 // that no step is faster than the busiest worker.
 func (d *Predictor) predictRing(t schedule.Task) Prediction {
 	s := schedule.RingShape(t)
-	k := d.kernel(t, s.Channels)
+	k := d.kernel(t, &s)
 	first := k.lap(t, s, s.Slice, s.Tail)
 	whole := max(first.chain, first.pace+first.fill)
 	if few := s.Filled < d.ranks && s.Loops == 1 && k.streams; few {
-		// Workers are idle when a chunk comes, and it waits for each of the others
-		// once.
-		h := k.hop(s, s.Slice, s.Tail, d.ring.intra, k.reduces())
-		whole = first.chain + float64(float64(s.Filled-1)*max(0, h.worker-h.latency))
+		whole = max(first.chain, k.crowded(s, &first))
 	}
 	data := min(first.data, whole)
-	p := Prediction{limit: d.limitOf(&k, d.ring, s.Slice)}
+	p := Prediction{limit: d.limitOf(&k, &d.ring, s.Slice)}
 	p.terms = [4]float64{k.base, whole + first.last - data, data, 0}
 	if s.Loops > 1 {
 		slice, tail := split(s)
@@ -63,6 +60,31 @@ func (d *Predictor) predictRing(t schedule.Task) Prediction {
 		p.terms[3] = float64(s.Loops-2)*first.next(&k) + rest.next(&k)
 	}
 	return p
+}
+
+// crowded returns how long a chunk takes round the ring where workers are idle but for
+// few others: it goes on with the data or, in the place of a hop, waits while the worker
+// is at the one before it. It can do so once for each of the others, and again once it
+// has met them all and the empty ones, which keep no worker. The more it waits, the fewer
+// of its hops are between nodes.
+func (k *kernel) crowded(s schedule.Shape, l *lap) (most float64) {
+	inside, outside := k.hop(s, s.Slice, s.Tail, &k.ring.intra, k.reduces()), k.hop(s, s.Slice, s.Tail, &k.ring.inter, k.reduces())
+	wait := inside.worker - inside.latency
+	for round := 0; round*k.ranks <= l.hops; round++ {
+		left := l.hops - round*k.ranks
+		waits := min(s.Filled-1, left)
+		met := float64(round) * (float64(float64(s.Filled)*inside.worker) - float64(float64(k.ranks)*inside.latency))
+		if l.across == 0 {
+			most = max(most, l.chain+float64(float64(waits)*wait)+met)
+			continue
+		}
+		// As many as that leave, or fewer that leave one hop between nodes more.
+		for across := (left - waits + k.perNode - 1) / k.perNode; round == 0 && across <= min(l.across, (left-waits)/k.perNode+2); across++ {
+			waits := min(waits, left-1-(across-1)*k.perNode)
+			most = max(most, l.chain+float64(float64(waits)*wait)-float64(float64(l.across-across)*(outside.latency-inside.latency)))
+		}
+	}
+	return most
 }
 
 // lap is a chunk's way round a ring.
@@ -74,6 +96,9 @@ type lap struct {
 	data    float64 // how much of the chain is data
 	worker  float64 // how long all steps but the last keep a worker busy
 	network float64 // how long its items keep a connection between nodes busy
+	idle    float64 // how long such a one then is idle
+	hops    int
+	across  int // of them, between nodes
 }
 
 // next returns how long the lap takes behind another one: workers go on to it when
@@ -82,7 +107,7 @@ func (l *lap) next(k *kernel) float64 {
 	if l.network == 0 {
 		return max(l.chain, l.pace) + l.last + k.turn
 	}
-	return max(max(l.chain, l.worker)+l.last+k.turn, l.network)
+	return max(max(l.chain, l.worker)+l.last+k.turn, l.network+l.idle)
 }
 
 // lap goes round the ring with a chunk.
@@ -99,6 +124,7 @@ func (k *kernel) lap(t schedule.Task, s schedule.Shape, slice, tail units.Bytes)
 		}
 	}
 	within := steps - across
+	l.hops, l.across = steps, across
 	// A worker begins with what it has, reduces, keeps the sum, passes it on and
 	// keeps the last; what reduces and what passes on is told apart, too, between
 	// nodes.
@@ -118,7 +144,7 @@ func (k *kernel) lap(t schedule.Task, s schedule.Shape, slice, tail units.Bytes)
 	}
 	var network [2]float64 // how long it keeps a step that reduces, and one that passes on
 	for i, count := range [...]int{reducing, across - reducing} {
-		h := k.hop(s, slice, tail, d.ring.inter, [...]float64{k.reduces(), k.passes()}[i])
+		h := k.hop(s, slice, tail, &d.ring.inter, [...]float64{k.reduces(), k.passes()}[i])
 		if count > 0 {
 			l.add(count, h, h.busy())
 			l.fill, l.network = max(l.fill, h.latency-h.busy()), max(l.network, float64(steps)*h.network)
@@ -129,8 +155,11 @@ func (k *kernel) lap(t schedule.Task, s schedule.Shape, slice, tail units.Bytes)
 		count            int
 		buffers, network float64
 	}{{begins, begin, network[0]}, {reduces, k.reduces(), network[0]}, {sums, k.keepsAndSends(), network[0]}, {passes, k.passes(), network[1]}} {
-		h := k.hop(s, slice, tail, d.ring.intra, of.buffers)
+		h := k.hop(s, slice, tail, &d.ring.intra, of.buffers)
 		l.add(of.count, h, max(h.worker, of.network))
+	}
+	if within == 0 { // until the sender has kept what it was sent, and begins anew
+		l.idle = k.handover(&d.ring.inter) + 2*k.overhead + k.turn + k.moving(max(tail, slice*units.Bytes(2-s.Slices)), 1, end) + k.moving(slice, 1, begin)
 	}
 	// The last rank copies the slices out of its buffer, one after the other.
 	l.last = float64(float64(s.Slices)*k.overhead) + float64(float64(s.Slices-1)*k.turn) + k.moving(slice, 1, end)
@@ -159,8 +188,8 @@ func split(s schedule.Shape) (slice, tail units.Bytes) {
 }
 
 // limitOf names what keeps an item: copying, a link, or the network.
-func (d *Predictor) limitOf(k *kernel, w ways, b units.Bytes) string {
-	intra, inter, copying := k.wire(b, w.intra), k.wire(b, w.inter), k.copying(b, 1)
+func (d *Predictor) limitOf(k *kernel, w *ways, b units.Bytes) string {
+	intra, inter, copying := k.wire(b, &w.intra), k.wire(b, &w.inter), k.copying(b, 1)
 	switch {
 	case d.nodes > 1 && inter >= max(intra, copying):
 		return "the network is the limit"

@@ -1,6 +1,9 @@
 package tuning
 
 import (
+	"maps"
+	"slices"
+
 	"tutti/model/profile"
 	"tutti/topo"
 	"tutti/topo/search"
@@ -9,22 +12,57 @@ import (
 // way is what it takes to get from one rank to the next.
 type way struct {
 	hop profile.Hop
-	// latency is that of the links, in microseconds.
-	latency float64
-	// perByte is microseconds for each byte on the wire and each channel that is
-	// in use: the slowest link's time, shared by all that cross it.
-	perByte float64
+	// latency is that of the links, in microseconds, and farthest that of the longest
+	// of the routes, where a chunk goes over all of them in turn.
+	latency, farthest float64
+	// shared is microseconds for each byte that every channel puts on the wire: the
+	// slowest link's time, shared by those that cross it: all, those that do at a time
+	// at the most, and those that do beside the first chunk. It goes by how many
+	// channels are in use, from one on.
+	shared [3][]float64
+}
+
+// By whom the links of a way are shared.
+const (
+	byAll = iota
+	byMost
+	byFirst
+)
+
+// perByte is what shared has for a number of channels, the last of which may be one in
+// part. Those that are not known come in the same proportion.
+func (w *way) perByte(channels float64, by int) float64 {
+	shared := w.shared[by]
+	n := int(channels)
+	switch known := len(shared); {
+	case known == 0:
+		return 0
+	case n >= known:
+		return shared[known-1] * channels / float64(known)
+	default:
+		return shared[n-1] + float64((channels-float64(n))*(shared[n]-shared[n-1]))
+	}
+}
+
+// times returns a way that, in the end, so many times as much is on.
+func (w way) times(n float64) way {
+	all := slices.Clone(w.shared[byAll])
+	for i := range all {
+		all[i] *= n
+	}
+	w.shared[byAll] = all
+	return w
 }
 
 // ways are the ways that the chunks of an algorithm take within a node and
 // between nodes.
 type ways struct {
 	intra, inter way
-	// first is intra where, on one node, the chunks of all rings are as far from the
-	// first rank.
+	// first is intra where the chunks of all rings are as far from the first rank.
 	first way
-	// bothIntra and bothInter are those when chunks travel up and down at a time.
-	bothIntra, bothInter way
+	// out and in tell, by channel, whether its ring goes from the first rank to another
+	// node, and comes to it from another.
+	out, in []bool
 }
 
 type nvlsWays struct {
@@ -35,38 +73,49 @@ type nvlsWays struct {
 	err         error
 }
 
-// load counts, link by link, how many channels cross it.
+// load counts, link by link, how many channels cross it, and finds the slowest of
+// the links on the routes of a way.
 type load struct {
 	cluster *topo.Cluster
 	profile *profile.Profile
 	count   map[int]int
+	on      map[int]bool // the way
+	slowest float64
+	way     way
 }
 
-func newLoad(c *topo.Cluster, p *profile.Profile) *load {
-	return &load{cluster: c, profile: p, count: map[int]int{}}
+func newLoad(c *topo.Cluster, p *profile.Profile, hop profile.Hop) *load {
+	return &load{cluster: c, profile: p, count: map[int]int{}, on: map[int]bool{}, way: way{hop: hop}}
 }
 
+// add adds a route to the way.
 func (l *load) add(route []int) {
 	for _, link := range route {
+		l.on[link] = true
+		if kind, _ := l.cluster.Link(link); kind != topo.LinkNVL && l.way.hop == profile.HopNVLink {
+			l.way.hop = profile.HopPCI
+		}
+	}
+	l.way.latency = max(l.way.latency, l.latency(route))
+	l.beside(route)
+}
+
+// beside adds a route that shares links with the way.
+func (l *load) beside(route []int) {
+	for _, link := range route {
 		l.count[link]++
+		if l.on[link] {
+			kind, rate := l.cluster.Link(link)
+			l.slowest = max(l.slowest, float64(l.count[link])*1e6/(float64(rate)*l.profile.Efficiency[kind]))
+		}
 	}
 }
 
-// way returns the slowest of the routes, with the links shared by channels.
-func (l *load) way(routes [][]int, hop profile.Hop, channels int) way {
-	w := way{hop: hop}
-	for _, route := range routes {
-		for _, link := range route {
-			kind, rate := l.cluster.Link(link)
-			if kind != topo.LinkNVL && hop == profile.HopNVLink {
-				w.hop = profile.HopPCI
-			}
-			each := float64(l.count[link]) / float64(channels) * 1e6 / (float64(rate) * l.profile.Efficiency[kind])
-			w.perByte = max(w.perByte, each)
-		}
-		w.latency = max(w.latency, l.latency(route))
+// channel ends the routes of a channel.
+func (l *load) channel() {
+	for by := range l.way.shared {
+		l.way.shared[by] = append(l.way.shared[by], l.slowest)
 	}
-	return w
 }
 
 // latency returns that of the links of a route, in microseconds.
@@ -78,45 +127,86 @@ func (l *load) latency(route []int) (sum float64) {
 	return sum
 }
 
-// ringWays goes through the hops that leave the ranks of the first three nodes:
-// channels are swapped on every other one, and those of the last of an odd number
-// of nodes go elsewhere.
+// places are the loads of a way's places, which have data at different times.
+type places map[int]*load
+
+// at returns the load of a place.
+func (p places) at(place int, l *load) *load {
+	if p[place] == nil {
+		p[place] = newLoad(l.cluster, l.profile, l.way.hop)
+		for range l.way.shared[byAll] { // none of the channels before
+			p[place].channel()
+		}
+	}
+	return p[place]
+}
+
+// channel ends the routes of a channel.
+func (p places) channel() {
+	for _, l := range p {
+		l.channel()
+	}
+}
+
+// apart returns a way whose places have data at different times.
+func (p places) apart(w way) way {
+	for by := byMost; by <= byFirst; by++ {
+		w.shared[by] = make([]float64, len(w.shared[byAll]))
+	}
+	for _, place := range slices.Sorted(maps.Keys(p)) {
+		for i, one := range p[place].way.shared[byAll] {
+			w.shared[byMost][i] = max(w.shared[byMost][i], one)
+			w.shared[byFirst][i] += one / float64(len(p))
+		}
+	}
+	return w
+}
+
+// ringWays goes through the hops that leave the ranks of the first four nodes, for
+// channels are swapped on every other one, and of the last two, as those of an odd
+// number of nodes go elsewhere.
 func (d *Predictor) ringWays(c *topo.Cluster, r *search.Rings) ways {
-	l := newLoad(c, d.profile)
-	var intra, inter [][]int
+	intra, inter := newLoad(c, d.profile, profile.HopNVLink), newLoad(c, d.profile, profile.HopNET)
+	first, between := places{}, 0.
 	for ch := range r.Channels() {
-		for rank := range min(d.ranks, 3*d.perNode) {
-			next := r.At(ch, r.Index(ch, rank)+1)
-			out, in := r.NETs(ch, rank)
-			route := c.Route(rank, next, out, in)
-			l.add(route)
-			if out < 0 {
-				intra = append(intra, route)
-			} else {
-				inter = append(inter, route)
+		for node := range d.nodes {
+			stands := 1. // how many nodes it stands for
+			switch {
+			case d.nodes <= 6 || node >= d.nodes-2:
+			case node >= 4:
+				continue
+			default:
+				stands = float64(d.nodes-2) / 4
+			}
+			for rank := node * d.perNode; rank < (node+1)*d.perNode; rank++ {
+				at := r.Index(ch, rank)
+				out, in := r.NETs(ch, rank)
+				route := c.Route(rank, r.At(ch, at+1), out, in)
+				if out < 0 {
+					intra.add(route)
+					inter.beside(route)
+				} else {
+					inter.add(route)
+					intra.beside(route)
+					between += float64(stands * inter.latency(route))
+				}
+				if place := (at - r.Index(ch, 0) + d.ranks) % d.ranks; out < 0 && place < d.ranks-1 {
+					first.at(place, intra).add(route)
+				}
 			}
 		}
+		first.channel()
+		intra.channel()
+		inter.channel()
 	}
-	w := ways{intra: l.way(intra, profile.HopNVLink, r.Channels()), inter: l.way(inter, profile.HopNET, r.Channels())}
-	if d.nodes == 1 {
-		w.first = w.intra
-		w.first.perByte = 0
-		for place := range d.ranks - 1 {
-			alone := newLoad(c, d.profile)
-			var routes [][]int
-			for ch := range r.Channels() {
-				at := r.Index(ch, 0) + place
-				routes = append(routes, c.Route(r.At(ch, at), r.At(ch, at+1), -1, -1))
-				alone.add(routes[ch])
-			}
-			w.first.perByte += alone.way(routes, profile.HopNVLink, r.Channels()).perByte / float64(d.ranks-1)
-		}
+	w := ways{intra: intra.way, inter: inter.way, first: first.apart(intra.way)}
+	for ch := range r.Channels() {
+		node := func(place int) int { return r.At(ch, r.Index(ch, 0)+place) / d.perNode }
+		w.out, w.in = append(w.out, node(1) > 0), append(w.in, node(-1) > 0)
 	}
-	if len(inter) > 0 { // a chunk goes over all of them in turn
-		w.inter.latency = 0
-		for _, route := range inter {
-			w.inter.latency += l.latency(route) / float64(len(inter))
-		}
+	w.inter.farthest = w.inter.latency
+	if d.nodes > 1 { // a chunk goes over all of them in turn
+		w.inter.latency = between / float64(d.nodes*r.Channels())
 	}
 	return w
 }
@@ -126,9 +216,8 @@ func (d *Predictor) ringWays(c *topo.Cluster, r *search.Rings) ways {
 // The first chunk of every channel is at the same place of its chain, so that
 // what loads a link at a time are the hops from that place.
 func (d *Predictor) treeWays(c *topo.Cluster, t *search.Trees) ways {
-	up, both := newLoad(c, d.profile), newLoad(c, d.profile)
-	var intra, inter [][]int
-	places := map[int][][]int{} // the routes within nodes, by place in the chain
+	load := func(hop profile.Hop) *load { return newLoad(c, d.profile, hop) }
+	up, both, bothInter, first := load(profile.HopNET), load(profile.HopNVLink), load(profile.HopNET), places{}
 	for ch := range t.Channels() {
 		for rank := range min(d.ranks, 4*d.perNode) {
 			p := t.At(ch, rank)
@@ -138,35 +227,32 @@ func (d *Predictor) treeWays(c *topo.Cluster, t *search.Trees) ways {
 			node := rank / d.perNode
 			if p.Up/d.perNode != node {
 				out, in := t.NETs(ch, rank, p.Up)
-				route := c.Route(rank, p.Up, out, in)
-				inter = append(inter, route)
+				route, back := c.Route(rank, p.Up, out, in), c.Route(p.Up, rank, in, out)
 				up.add(route)
-				both.add(route)
-				both.add(c.Route(p.Up, rank, in, out))
+				bothInter.add(route)
+				bothInter.beside(back)
+				both.beside(route)
+				both.beside(back)
 				continue
 			}
 			place := 0
 			for at := p; at.Up >= 0 && at.Up/d.perNode == node; at = t.At(ch, at.Up) {
 				place++
 			}
-			route := c.Route(rank, p.Up, -1, -1)
-			intra, places[place] = append(intra, route), append(places[place], route)
+			route, back := c.Route(rank, p.Up, -1, -1), c.Route(p.Up, rank, -1, -1)
 			both.add(route)
-			both.add(c.Route(p.Up, rank, -1, -1))
+			both.beside(back)
+			bothInter.beside(route)
+			bothInter.beside(back)
+			first.at(place, both).add(route)
 		}
+		first.channel()
+		up.channel()
+		both.channel()
+		bothInter.channel()
 	}
-	w := ways{
-		bothIntra: both.way(intra, profile.HopNVLink, t.Channels()),
-		inter:     up.way(inter, profile.HopNET, t.Channels()), bothInter: both.way(inter, profile.HopNET, t.Channels()),
-	}
-	w.intra = way{hop: w.bothIntra.hop, latency: w.bothIntra.latency}
-	for _, routes := range places {
-		alone := newLoad(c, d.profile)
-		for _, route := range routes {
-			alone.add(route)
-		}
-		w.intra.perByte = max(w.intra.perByte, alone.way(routes, profile.HopNVLink, t.Channels()).perByte)
-	}
+	w := ways{intra: first.apart(both.way), inter: up.way}
+	w.inter.shared[byAll] = bothInter.way.shared[byAll]
 	return w
 }
 
@@ -178,21 +264,21 @@ func (d *Predictor) nvlsWays(c *topo.Cluster, h *search.Heads) nvlsWays {
 		w.link = max(w.link, 1e6/(float64(rate)*d.profile.Efficiency[kind]))
 	}
 	if c.Nodes > 1 {
-		alone, both := newLoad(c, d.profile), newLoad(c, d.profile)
-		var up [][]int
+		alone, both := newLoad(c, d.profile, profile.HopNET), newLoad(c, d.profile, profile.HopNET)
 		for tree := range 2 {
 			for node := range min(c.Nodes, 4) {
 				if p := h.At(tree, node); p.Up >= 0 {
 					child, parent := h.Rank(node, 0), h.Rank(p.Up, 0)
 					route := c.Route(child, parent, h.NET(0, 0), h.NET(0, 0))
-					up = append(up, route)
 					alone.add(route)
 					both.add(route)
-					both.add(c.Route(parent, child, h.NET(0, 0), h.NET(0, 0)))
+					both.beside(c.Route(parent, child, h.NET(0, 0), h.NET(0, 0)))
 				}
 			}
+			alone.channel()
+			both.channel()
 		}
-		w.inter, w.both = alone.way(up, profile.HopNET, 2), both.way(up, profile.HopNET, 2)
+		w.inter, w.both = alone.way, both.way
 	}
 	return w
 }

@@ -32,6 +32,26 @@ func kernelOf(c model.Collective, a Algorithm) string {
 	return names[a]
 }
 
+// streamKernel is for ReduceScatter what the kernel of OneShotPush is for every share,
+// where shares are whole packs.
+const streamKernel = "collect_stream"
+
+// streams tells whether that kernel carries out the call.
+func (x *collective) streams() bool {
+	packed := func(p driver.Pointer) bool { return p%packBytes == 0 }
+	return x.launch.Algorithm == OneShotPush && x.task.Collective == model.ReduceScatter && x.launch.Threads%64 == 0 &&
+		!slices.ContainsFunc(slices.Concat(x.input, x.output), func(p driver.Pointer) bool { return !packed(p) }) &&
+		packed(driver.Pointer(x.task.Count*int64(x.task.Datatype.Size())))
+}
+
+// kernel returns the name of the kernel that carries out the call, if one does.
+func (x *collective) kernel() string {
+	if x.streams() {
+		return streamKernel
+	}
+	return kernelOf(x.task.Collective, x.launch.Algorithm)
+}
+
 // does tells whether an algorithm carries out a collective other than AllReduce.
 func (a Algorithm) does(c model.Collective) bool {
 	switch a {
@@ -140,7 +160,7 @@ func (c *Comm) newCollective(t schedule.Task, launch Launch, input, output []dri
 
 // load makes the kernel ready on all ranks.
 func (x *collective) load() (err error) {
-	name := kernelOf(x.task.Collective, x.launch.Algorithm)
+	name := x.kernel()
 	switch {
 	case x.hybrid != nil:
 		x.hybrid.modules, err = x.Comm.load(x.task.Datatype, x.task.Redop, x.launch.kernels(0)[0])
@@ -160,7 +180,7 @@ func (x *collective) queue(streams []*driver.Stream, without int) error {
 	if x.launch.Algorithm == OneShotCopy {
 		return x.queueCopies(streams, without)
 	}
-	name := kernelOf(x.task.Collective, x.launch.Algorithm)
+	name := x.kernel()
 	for i, r := range x.ranks {
 		if i == without {
 			continue

@@ -7,8 +7,11 @@
 #include "stream.cuh"
 
 extern "C" {
-__global__ void __launch_bounds__(512) oneshot_ll(const __grid_constant__ Args a) { oneshot<TYPE, OP, LL, 1>(a); }
-__global__ void __launch_bounds__(512) oneshot_ll128(const __grid_constant__ Args a) { oneshot<TYPE, OP, LL128, 4>(a); }
+__global__ void __launch_bounds__(512) oneshot_ll(const __grid_constant__ Args a) { oneshot<TYPE, OP, LL>(a); }
+__global__ void __launch_bounds__(512) oneshot_ll128(const __grid_constant__ Args a) {
+  if (ranks() == 2) oneshotOfTwo<TYPE, OP, LL128>(a);
+  else oneshot<TYPE, OP, LL128>(a);
+}
 __global__ void __launch_bounds__(512) twoshot_ll(const __grid_constant__ Args a) { twoshot<TYPE, OP, LL>(a); }
 __global__ void __launch_bounds__(512) twoshot_ll128(const __grid_constant__ Args a) { twoshot<TYPE, OP, LL128>(a); }
 __global__ void __launch_bounds__(1024) twoshot_push(const __grid_constant__ Args a) { direct<TYPE, OP, false>(a); }

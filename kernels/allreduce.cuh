@@ -15,51 +15,69 @@ DEVICE void reduce(const u64 (&w)[maxRanks][count], u64 (&result)[count]) {
   }
 }
 
-// Puts the own words beside those of the others, and reduces them.
-template <class T, class Op, int count>
-DEVICE void reduceWith(const u64 (&own)[count], u64 (&w)[maxRanks][count], u64 (&result)[count]) {
-  UNROLLED for (int r = 0; r < maxRanks; r++)
-    if (r == rank())
-      UNROLLED for (int j = 0; j < count; j++) w[r][j] = own[j];
-  reduce<T, Op>(w, result);
-}
-
 // Reduces a line of all ranks, of which this one has its own.
 template <class T, class Op, class Line>
 DEVICE void receiveSum(Post<Line> &post, u32 i, const u64 (&own)[Line::perLane], u64 (&result)[Line::perLane]) {
-  u64 w[1][maxRanks][Line::perLane];
-  post.receive(0, i, [](int, int r) { return r < ranks() && r != rank(); }, w);
-  reduceWith<T, Op>(own, w[0], result);
+  bool others[maxRanks];
+  u64 w[maxRanks][Line::perLane];
+  UNROLLED for (int r = 0; r < maxRanks; r++) others[r] = r < ranks() && r != rank();
+  post.receive(0, i, others, w);
+  UNROLLED for (int r = 0; r < maxRanks; r++)
+    if (r == rank())
+      UNROLLED for (int j = 0; j < Line::perLane; j++) w[r][j] = own[j];
+  reduce<T, Op>(w, result);
 }
 
 // One-shot: every rank sends its whole input to every other, and each reduces all
-// of it. One hop. On two ranks, where that is quickest up to some MiB, a warp has up
-// to most lines under way at once; on more, what comes of a line is that many.
-template <class T, class Op, class Line, int most> DEVICE void oneshot(const Args &a) {
+// of it. One hop.
+template <class T, class Op, class Line> DEVICE void oneshot(const Args &a) {
   Post<Line> post(a);
-  const u32 begin = a.stripeBegin(), lines = a.stripeUnits(a.units), some = ranks() == 2 ? most : 1;
-  u64 own[most][Line::perLane];
-  const auto there = [&](u32 i, u32 u) { return u < some && (u == 0 || i + u * post.warps < lines); };
-  const auto read = [&](u32 i) {
-    UNROLLED for (int u = 0; u < most; u++)
-      if (there(i, u)) post.read(begin + i + u * post.warps, own[u]);
-  };
-  ROLLED for (u32 i = post.warp; i < lines; i += some * post.warps) {
-    read(i);
-    UNROLLED for (int u = 0; u < most; u++)
-      UNROLLED for (int k = 1; k < maxRanks; k++)
-        if (there(i, u) && k < ranks()) post.send(peer(k), 0, i + u * post.warps, own[u]);
+  const u32 begin = a.stripeBegin(), lines = a.stripeUnits(a.units);
+  ROLLED for (u32 i = post.warp; i < lines; i += post.warps) {
+    u64 own[Line::perLane];
+    post.read(begin + i, own);
+    UNROLLED for (int k = 1; k < maxRanks; k++)
+      if (k < ranks()) post.send(peer(k), 0, i, own);
   }
-  ROLLED for (u32 i = post.warp; i < lines; i += some * post.warps) {
-    read(i);
-    u64 w[most][maxRanks][Line::perLane], result[Line::perLane];
-    post.receive(0, i, [&](int u, int r) { return there(i, u) && r < ranks() && r != rank(); }, w);
-    UNROLLED for (int u = 0; u < most; u++)
-      if (there(i, u)) {
-        reduceWith<T, Op>(own[u], w[u], result);
-        post.write(begin + i + u * post.warps, result);
+  ROLLED for (u32 i = post.warp; i < lines; i += post.warps) {
+    u64 own[Line::perLane], result[Line::perLane];
+    post.read(begin + i, own);
+    receiveSum<T, Op>(post, i, own, result);
+    post.write(begin + i, result);
+  }
+}
+
+// The same on two ranks, where one shot is quickest up to some MiB: a warp has several
+// lines under way at once.
+template <class T, class Op, class Line> DEVICE void oneshotOfTwo(const Args &a) {
+  constexpr int most = 4;
+  Post<Line> post(a);
+  const u32 begin = a.stripeBegin(), lines = a.stripeUnits(a.units);
+  ROLLED for (int part = 0; part < 2; part++) // sends, and receives
+    ROLLED for (u32 i = post.warp; i < lines; i += most * post.warps) {
+      const u32 count = lower(most, (lines - i + post.warps - 1) / post.warps);
+      u64 own[most][Line::perLane], w[most][Line::perLane];
+      const auto each = [&](auto f) {
+        UNROLLED for (int u = 0; u < most; u++)
+          if (u32(u) < count) f(i + u * post.warps, own[u], w[u]);
+      };
+      each([&](u32 line, auto &mine, auto &) { post.read(begin + line, mine); });
+      if (part == 0) {
+        each([&](u32 line, auto &mine, auto &) { post.send(peer(1), 0, line, mine); });
+        continue;
       }
-  }
+      post.receive(peer(1), i, count, w);
+      each([&](u32 line, auto &mine, auto &other) {
+        u64 result[Line::perLane];
+        UNROLLED for (int j = 0; j < Line::perLane; j++) {
+          Reduction<T, Op> sum;
+          sum.start(rank() == 0 ? mine[j] : other[j]);
+          sum.add(rank() == 0 ? other[j] : mine[j]);
+          result[j] = sum.finish();
+        }
+        post.write(begin + line, result);
+      });
+    }
 }
 
 // Two-shot: every rank sends each other the chunk that the other owns, reduces
@@ -85,10 +103,11 @@ template <class T, class Op, class Line> DEVICE void twoshot(const Args &a) {
     post.write(line, result);
   }
   ROLLED for (u32 i = post.warp; i < a.stripe; i += post.warps) {
-    u64 w[1][maxRanks][Line::perLane];
-    const auto there = [&](int, int r) { return r < ranks() && r != rank() && i < a.stripeUnits(a.chunkUnits(r)); };
+    u64 w[maxRanks][Line::perLane];
+    bool there[maxRanks];
+    UNROLLED for (int r = 0; r < maxRanks; r++) there[r] = r < ranks() && r != rank() && i < a.stripeUnits(a.chunkUnits(r));
     post.receive(1, i, there, w);
     UNROLLED for (int r = 0; r < maxRanks; r++)
-      if (there(0, r)) post.write(a.chunkBegin(r) + offset + i, w[0][r]);
+      if (there[r]) post.write(a.chunkBegin(r) + offset + i, w[r]);
   }
 }

@@ -163,25 +163,21 @@ template <class Line> struct Post {
     putPack(at(peer, phase, rank(), line), Line::seal(w, epoch));
   }
 
-  // Takes lines out of the own inbox, from one on and a warp's turn apart, of every
-  // peer that has them: polls all together, so that the waits overlap.
-  template <int most, class Wanted>
-  DEVICE void receive(int phase, u32 line, Wanted wanted, u64 (&w)[most][maxRanks][Line::perLane]) {
-    Pack v[most][maxRanks];
+  // Takes a line of every peer that has one out of the own inbox: polls them
+  // together, so that the waits overlap.
+  DEVICE void receive(int phase, u32 line, const bool (&wanted)[maxRanks], u64 (&w)[maxRanks][Line::perLane]) {
+    Pack v[maxRanks];
     bool ready;
     do { // lanes that lost patience vote on, so that a warp stays together
       ready = true;
       Line::meet();
-      UNROLLED for (int u = 0; u < most; u++)
-        UNROLLED for (int r = 0; r < maxRanks; r++)
-          if (wanted(u, r)) v[u][r] = getPack(at(rank(), phase, r, line + u * warps));
-      UNROLLED for (int u = 0; u < most; u++)
-        UNROLLED for (int r = 0; r < maxRanks; r++)
-          if (wanted(u, r)) ready = ready && Line::sealed(v[u][r], lane, epoch);
-    } while (!inAllLanes(ready || !patience.more()));
-    UNROLLED for (int u = 0; u < most; u++)
       UNROLLED for (int r = 0; r < maxRanks; r++)
-        if (wanted(u, r)) Line::open(v[u][r], w[u][r]);
+        if (wanted[r]) v[r] = getPack(at(rank(), phase, r, line));
+      UNROLLED for (int r = 0; r < maxRanks; r++)
+        if (wanted[r]) ready = ready && Line::sealed(v[r], lane, epoch);
+    } while (!inAllLanes(ready || !patience.more()));
+    UNROLLED for (int r = 0; r < maxRanks; r++)
+      if (wanted[r]) Line::open(v[r], w[r]);
   }
   // Takes a line of one peer.
   DEVICE void receive(int phase, int sender, u32 line, u64 (&w)[Line::perLane]) {
@@ -189,6 +185,22 @@ template <class Line> struct Post {
     do Line::meet(), v = getPack(at(rank(), phase, sender, line));
     while (!inAllLanes(Line::sealed(v, lane, epoch) || !patience.more()));
     Line::open(v, w);
+  }
+
+  // Takes count lines of one peer, apart from one another as the warp's turns are.
+  template <int most> DEVICE void receive(int sender, u32 line, u32 count, u64 (&w)[most][Line::perLane]) {
+    Pack v[most];
+    bool ready;
+    do {
+      ready = true;
+      Line::meet();
+      UNROLLED for (int u = 0; u < most; u++)
+        if (u32(u) < count) v[u] = getPack(at(rank(), 0, sender, line + u * warps));
+      UNROLLED for (int u = 0; u < most; u++)
+        if (u32(u) < count) ready = ready && Line::sealed(v[u], lane, epoch);
+    } while (!inAllLanes(ready || !patience.more()));
+    UNROLLED for (int u = 0; u < most; u++)
+      if (u32(u) < count) Line::open(v[u], w[u]);
   }
 
 private:

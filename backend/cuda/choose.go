@@ -21,8 +21,8 @@ func Choose(ranks int, bytes int64) Launch {
 		return Launch{Algorithm: OneShotLL128, Blocks: lineBlocks, Threads: 512, Rounds: 1}
 	case bytes < mib:
 		return Launch{Algorithm: TwoShotLL128, Blocks: blocks(15*kib, lineBlocks), Threads: 512, Rounds: 1}
-	case bytes <= 2*mib:
-		return Launch{Algorithm: TwoShotLL128, Blocks: blocks(8*kib, lineBlocks), Threads: 512, Rounds: 1}
+	case bytes <= 4*mib:
+		return Launch{Algorithm: TwoShotLL128, Blocks: lineBlocks, Threads: 512, Rounds: 1}
 	case bytes <= 8*mib, ranks > 2 && bytes <= 16*mib:
 		return Launch{Algorithm: TwoShotPush, Blocks: 64, Threads: 768, Rounds: 1}
 	case bytes <= 16*mib:

@@ -32,16 +32,14 @@ func kernelOf(c model.Collective, a Algorithm) string {
 	return names[a]
 }
 
-// streamKernel is for ReduceScatter what the kernel of OneShotPush is for every share,
-// where shares are whole packs.
+// streamKernel is what OneShotPush has for a ReduceScatter of whole packs.
 const streamKernel = "collect_stream"
 
 // streams tells whether that kernel carries out the call.
 func (x *collective) streams() bool {
-	packed := func(p driver.Pointer) bool { return p%packBytes == 0 }
-	return x.launch.Algorithm == OneShotPush && x.task.Collective == model.ReduceScatter && x.launch.Threads%64 == 0 &&
-		!slices.ContainsFunc(slices.Concat(x.input, x.output), func(p driver.Pointer) bool { return !packed(p) }) &&
-		packed(driver.Pointer(x.task.Count*int64(x.task.Datatype.Size())))
+	whole := x.task.Count*int64(x.task.Datatype.Size())%packBytes == 0 &&
+		!slices.ContainsFunc(slices.Concat(x.input, x.output), func(p driver.Pointer) bool { return p%packBytes != 0 })
+	return whole && x.launch.Algorithm == OneShotPush && x.task.Collective == model.ReduceScatter && x.launch.Threads%64 == 0
 }
 
 // kernel returns the name of the kernel that carries out the call, if one does.

@@ -14,8 +14,7 @@ __global__ void __launch_bounds__(512) oneshot_ll128(const __grid_constant__ Arg
 }
 __global__ void __launch_bounds__(512) twoshot_ll(const __grid_constant__ Args a) { twoshot<TYPE, OP, LL>(a); }
 __global__ void __launch_bounds__(512) twoshot_ll128(const __grid_constant__ Args a) { twoshot<TYPE, OP, LL128>(a); }
-__global__ void __launch_bounds__(1024) twoshot_push(const __grid_constant__ Args a) { direct<TYPE, OP, false>(a); }
-__global__ void __launch_bounds__(1024) twoshot_pull(const __grid_constant__ Args a) { direct<TYPE, OP, true>(a); }
+__global__ void __launch_bounds__(1024) twoshot_push(const __grid_constant__ Args a) { direct<TYPE, OP>(a); }
 __global__ void __launch_bounds__(512) hybrid_combine(const __grid_constant__ Args a) { combine<TYPE, OP, false>(a); }
 __global__ void __launch_bounds__(512) hybrid_push(const __grid_constant__ Args a) { combine<TYPE, OP, true>(a); }
 __global__ void __launch_bounds__(512) collect_ll(const __grid_constant__ Args a) { collect<TYPE, OP, LL>(a); }

@@ -63,10 +63,10 @@ DEVICE void copyPacks(const Quad *from, Quad *to, u32 begin, u32 end, u32 thread
 DEVICE void copyPacks(const Quad *from, Quad *to, u32 begin, u32 end) { copyPacks(from, to, begin, end, threadIdx.x, blockDim.x); }
 
 // Two-shot over peer memory: each rank puts into every other's scratch the chunk
-// that the other owns (or, to pull, leaves it for the owner to load), reduces its
-// own chunk and stores the result into the outputs of all. Rounds overlap: a block
+// that the other owns, reduces its own chunk and stores the result into the outputs
+// of all. Rounds overlap: a block
 // scatters the next one before it reduces the last.
-template <class T, class Op, bool pull> DEVICE void direct(const Args &a) {
+template <class T, class Op> DEVICE void direct(const Args &a) {
   Flags flags(a);
   const u32 step = (a.stripe + a.rounds - 1) / a.rounds;
 
@@ -93,7 +93,7 @@ template <class T, class Op, bool pull> DEVICE void direct(const Args &a) {
       Quad v[maxRanks];
       UNROLLED for (int r = 0; r < maxRanks; r++)
         if (r < ranks())
-          v[r] = load(pull || r == rank() ? packs(a.input[r]) + first + i : scratch + u64(r) * a.capacity + i);
+          v[r] = load(r == rank() ? packs(a.input[r]) + first + i : scratch + u64(r) * a.capacity + i);
       Reduction<T, Op> x, y;
       x.start(v[0].x), y.start(v[0].y);
       UNROLLED for (int r = 1; r < maxRanks; r++)
@@ -106,7 +106,7 @@ template <class T, class Op, bool pull> DEVICE void direct(const Args &a) {
   };
 
   ROLLED for (u32 round = 0; round < a.rounds; round++) {
-    if (!pull) scatter(round);
+    scatter(round);
     flags.signal(0, round + 1);
     if (round == 0) continue;
     flags.await(0, round);

@@ -105,9 +105,6 @@ func Launches(t schedule.Task) []cuda.Launch {
 			blocks = []int{16, 32, 64, 132}
 		}
 		add(cuda.TwoShotPush, blocks, []int{512, 768, 1024}, rounds)
-		if bytes < 64*units.MiB {
-			add(cuda.TwoShotPull, blocks, []int{512, 1024}, one)
-		}
 	}
 	if bytes >= 16*units.MiB {
 		add(cuda.HybridPush, []int{132}, []int{512}, one)

@@ -95,7 +95,7 @@ var datatypesOf = map[model.Redop]model.Datatype{model.Sum: model.Float32, model
 // able lists the algorithms that carry out a collective by kernels alone.
 func able(c model.Collective) []Algorithm {
 	if c == model.AllReduce {
-		return []Algorithm{OneShotLL, OneShotLL128, TwoShotLL, TwoShotLL128, TwoShotPush, TwoShotPull}
+		return []Algorithm{OneShotLL, OneShotLL128, TwoShotLL, TwoShotLL128, TwoShotPush}
 	}
 	all := []Algorithm{OneShotLL, OneShotLL128, TwoShotLL128, OneShotPush, TwoShotPush, RingPush}
 	return slices.DeleteFunc(all, func(a Algorithm) bool { return !a.does(c) })

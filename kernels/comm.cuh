@@ -109,6 +109,21 @@ DEVICE u32 inShared(const void *p) {
   return at;
 }
 DEVICE void syncWarp() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
+// Named barriers: threads of a block meet, or say that they have come and go on.
+DEVICE void meet(u32 barrier, u32 threads) { asm volatile("barrier.cta.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory"); }
+DEVICE void arrive(u32 barrier, u32 threads) { asm volatile("barrier.cta.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory"); }
+
+struct alignas(16) Quad { u64 x, y; };
+
+DEVICE Quad load(const Quad *p) {
+  Quad v;
+  asm volatile("ld.global.v2.u64 {%0, %1}, [%2];" : "=l"(v.x), "=l"(v.y) : "l"(p) : "memory");
+  return v;
+}
+DEVICE void store(Quad *p, Quad v) { asm volatile("st.global.v2.u64 [%0], {%1, %2};" ::"l"(p), "l"(v.x), "l"(v.y) : "memory"); }
+
+DEVICE Quad *packs(char *p) { return reinterpret_cast<Quad *>(p); }
+DEVICE const Quad *packs(const char *p) { return reinterpret_cast<const Quad *>(p); }
 
 // Patience ends waits. Once it is over, every wait of the thread ends at once and
 // the kernel runs through with what it has; the host sees the fault.

@@ -5,18 +5,6 @@
 #include "comm.cuh"
 #include "number.cuh"
 
-struct alignas(16) Quad { u64 x, y; };
-
-DEVICE Quad load(const Quad *p) {
-  Quad v;
-  asm volatile("ld.global.v2.u64 {%0, %1}, [%2];" : "=l"(v.x), "=l"(v.y) : "l"(p) : "memory");
-  return v;
-}
-DEVICE void store(Quad *p, Quad v) { asm volatile("st.global.v2.u64 [%0], {%1, %2};" ::"l"(p), "l"(v.x), "l"(v.y) : "memory"); }
-
-DEVICE Quad *packs(char *p) { return reinterpret_cast<Quad *>(p); }
-DEVICE const Quad *packs(const char *p) { return reinterpret_cast<const Quad *>(p); }
-
 // Flags is a block's access to the flags of its peers: one counter for each
 // phase, block and sender, in the reader's memory, that only ever grows.
 struct Flags {
@@ -32,27 +20,27 @@ struct Flags {
   // Says that all that this block has written so far, for phase, is complete.
   DEVICE void signal(int phase, u32 progress) {
     __syncthreads();
-    const int r = threadIdx.x;
-    if (r < ranks() && r != rank()) putRelease(&a.control(r).flag[phase][blockIdx.x][rank()], base + progress);
+    release(threadIdx.x, phase, progress);
   }
   // Waits until every peer has said so.
   DEVICE void await(int phase, u32 progress) {
-    const int r = threadIdx.x;
-    if (r < ranks() && r != rank()) {
-      const u32 *flag = &a.control(rank()).flag[phase][blockIdx.x][r];
-      while (int(getAcquire(flag) - (base + progress)) < 0 && patience.more()) {
-      }
-    }
+    acquire(threadIdx.x, phase, progress);
     __syncthreads();
   }
   // Waits until one rank has said so.
   DEVICE void awaitFrom(int sender, int phase, u32 progress) {
-    if (threadIdx.x == 0) {
-      const u32 *flag = &a.control(rank()).flag[phase][blockIdx.x][sender];
-      while (int(getAcquire(flag) - (base + progress)) < 0 && patience.more()) {
-      }
-    }
+    if (threadIdx.x == 0) acquire(sender, phase, progress);
     __syncthreads();
+  }
+  // A thread's part in these: with the rank of its number, if that is another.
+  DEVICE void release(int r, int phase, u32 progress) const {
+    if (r < ranks() && r != rank()) putRelease(&a.control(r).flag[phase][blockIdx.x][rank()], base + progress);
+  }
+  DEVICE void acquire(int r, int phase, u32 progress) {
+    if (r >= ranks() || r == rank()) return;
+    const u32 *flag = &a.control(rank()).flag[phase][blockIdx.x][r];
+    while (int(getAcquire(flag) - (base + progress)) < 0 && patience.more()) {
+    }
   }
   DEVICE void close(u32 progress) {
     if (threadIdx.x == 0) a.control(rank()).epoch[blockIdx.x] = base + progress;
@@ -61,22 +49,24 @@ struct Flags {
 
 constexpr int unroll = 4;
 
-// Copies the packs from begin to end, by all threads of the block.
-DEVICE void copyPacks(const Quad *from, Quad *to, u32 begin, u32 end) {
-  ROLLED for (u32 i = begin + threadIdx.x; i < end; i += unroll * blockDim.x) {
+// Copies the packs from begin to end, by threads that are numbered.
+DEVICE void copyPacks(const Quad *from, Quad *to, u32 begin, u32 end, u32 thread, u32 threads) {
+  ROLLED for (u32 i = begin + thread; i < end; i += unroll * threads) {
     Quad v[unroll];
     UNROLLED for (int u = 0; u < unroll; u++)
-      if (i + u * blockDim.x < end) v[u] = load(from + i + u * blockDim.x);
+      if (i + u * threads < end) v[u] = load(from + i + u * threads);
     UNROLLED for (int u = 0; u < unroll; u++)
-      if (i + u * blockDim.x < end) store(to + i + u * blockDim.x, v[u]);
+      if (i + u * threads < end) store(to + i + u * threads, v[u]);
   }
 }
+// The same by all threads of the block.
+DEVICE void copyPacks(const Quad *from, Quad *to, u32 begin, u32 end) { copyPacks(from, to, begin, end, threadIdx.x, blockDim.x); }
 
 // Two-shot over peer memory: each rank puts into every other's scratch the chunk
-// that the other owns (or, to pull, leaves it for the owner to load), reduces its
-// own chunk and stores the result into the outputs of all. Rounds overlap: a block
+// that the other owns, reduces its own chunk and stores the result into the outputs
+// of all. Rounds overlap: a block
 // scatters the next one before it reduces the last.
-template <class T, class Op, bool pull> DEVICE void direct(const Args &a) {
+template <class T, class Op> DEVICE void direct(const Args &a) {
   Flags flags(a);
   const u32 step = (a.stripe + a.rounds - 1) / a.rounds;
 
@@ -103,7 +93,7 @@ template <class T, class Op, bool pull> DEVICE void direct(const Args &a) {
       Quad v[maxRanks];
       UNROLLED for (int r = 0; r < maxRanks; r++)
         if (r < ranks())
-          v[r] = load(pull || r == rank() ? packs(a.input[r]) + first + i : scratch + u64(r) * a.capacity + i);
+          v[r] = load(r == rank() ? packs(a.input[r]) + first + i : scratch + u64(r) * a.capacity + i);
       Reduction<T, Op> x, y;
       x.start(v[0].x), y.start(v[0].y);
       UNROLLED for (int r = 1; r < maxRanks; r++)
@@ -116,7 +106,7 @@ template <class T, class Op, bool pull> DEVICE void direct(const Args &a) {
   };
 
   ROLLED for (u32 round = 0; round < a.rounds; round++) {
-    if (!pull) scatter(round);
+    scatter(round);
     flags.signal(0, round + 1);
     if (round == 0) continue;
     flags.await(0, round);

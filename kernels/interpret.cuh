@@ -89,10 +89,6 @@ private:
   }
 };
 
-// Named barriers: threads of a block meet, or say that they have come and go on.
-DEVICE void meet(u32 barrier, u32 threads) { asm volatile("barrier.cta.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory"); }
-DEVICE void arrive(u32 barrier, u32 threads) { asm volatile("barrier.cta.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory"); }
-
 // Carries out a move by the first threads of a block.
 template <class T, class Op, class M> DEVICE void carry(const M &move, u32 threads) {
   u64 places = move.bytes;
@@ -186,36 +182,6 @@ template <class T> DEVICE void scatter(char *buffer, u64 bytes, u64 word, u64 w)
   UNROLLED for (u32 i = 0; i < 8 / sizeof(T); i++)
     if (word * 8 + i * sizeof(T) < bytes) reinterpret_cast<T *>(buffer + word * 8)[i] = e[i];
 }
-
-// Lines as the interpreter lays them: what a lane carries lies together in a buffer that
-// begins at a multiple of align bytes.
-struct WholeLL : LL {
-  static constexpr u32 align = 8;
-  static DEVICE void read(const char *at, u32, u64 (&w)[1]) { w[0] = *reinterpret_cast<const u64 *>(at); }
-  static DEVICE void write(char *at, u32, const u64 (&w)[1]) { *reinterpret_cast<u64 *>(at) = w[0]; }
-};
-// The flag of every other 128 bytes is in the first lane of eight, not the last: so the
-// 16 bytes of the lanes without one lie at multiples of 16.
-struct WholeLL128 : LL128 {
-  static constexpr u32 align = 16;
-  static DEVICE bool flagged(u32 lane) { return lane % 16 == 7 || lane % 16 == 8; }
-  static DEVICE u32 place(u32 lane, int i) { return lane / 8 * 15 + lane % 8 * 2 + i - (lane % 16 > 8); }
-  static DEVICE bool has(u32 lane, int i) { return i == 0 || !flagged(lane); }
-  static DEVICE Pack seal(const u64 (&w)[2], u32 epoch) { return {w[0], flagged(threadIdx.x) ? epoch : w[1]}; }
-  static DEVICE bool sealed(Pack v, u32 lane, u32 epoch) { return !flagged(lane) || v.y == epoch; }
-  static DEVICE void read(const char *at, u32 lane, u64 (&w)[2]) {
-    if (flagged(lane)) {
-      w[0] = *reinterpret_cast<const u64 *>(at);
-    } else {
-      const Quad v = load(packs(at));
-      w[0] = v.x, w[1] = v.y;
-    }
-  }
-  static DEVICE void write(char *at, u32 lane, const u64 (&w)[2]) {
-    if (flagged(lane)) *reinterpret_cast<u64 *>(at) = w[0];
-    else store(packs(at), {w[0], w[1]});
-  }
-};
 
 // Carries some lines of a move, one behind the other, from its sources to its targets
 // by a warp, and waits for all of them at once. Whole lines lie in buffers at multiples

@@ -31,20 +31,42 @@ struct LL {
   }
   static DEVICE bool sealed(Pack v, u32, u32 epoch) { return u32(v.x >> 32) == epoch && u32(v.y >> 32) == epoch; }
   static DEVICE void open(Pack v, u64 (&w)[1]) { w[0] = (v.x & 0xffffffff) | v.y << 32; }
+  // What a lane carries lies together in a buffer; these are of whole lines in buffers
+  // that begin at a multiple of align bytes. Packed says that they are worth a branch.
+  static constexpr bool packed = false;
+  static constexpr u32 align = 8;
+  static DEVICE void read(const char *at, u32, u64 (&w)[1]) { w[0] = *reinterpret_cast<const u64 *>(at); }
+  static DEVICE void write(char *at, u32, const u64 (&w)[1]) { *reinterpret_cast<u64 *>(at) = w[0]; }
 };
 
-// LL128 carries 120 bytes in each 128: of eight lanes the last gives half its 16
-// bytes to the flag. It rests on the 128 bytes that a warp stores together
-// arriving together, as NCCL's LL128 does on NVLink.
+// LL128 carries 120 bytes in each 128: of eight lanes one gives half its 16 bytes to
+// the flag. It is the last and the first by turns, so that the 16 bytes of the others
+// lie at multiples of 16 in a buffer. It rests on the 128 bytes that a warp stores
+// together arriving together, as NCCL's LL128 does on NVLink.
 struct LL128 {
   static constexpr u32 words = 60;
   static constexpr int perLane = 2;
-  static DEVICE void meet() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
-  static DEVICE u32 place(u32 lane, int i) { return lane / 8 * 15 + lane % 8 * 2 + i; }
-  static DEVICE bool has(u32 lane, int i) { return i == 0 || lane % 8 != 7; }
-  static DEVICE Pack seal(const u64 (&w)[2], u32 epoch) { return {w[0], (threadIdx.x & 7) == 7 ? epoch : w[1]}; }
-  static DEVICE bool sealed(Pack v, u32 lane, u32 epoch) { return lane % 8 != 7 || v.y == epoch; }
+  static DEVICE void meet() { syncWarp(); }
+  static DEVICE bool flagged(u32 lane) { return lane % 16 == 7 || lane % 16 == 8; }
+  static DEVICE u32 place(u32 lane, int i) { return lane / 8 * 15 + lane % 8 * 2 + i - (lane % 16 > 8); }
+  static DEVICE bool has(u32 lane, int i) { return i == 0 || !flagged(lane); }
+  static DEVICE Pack seal(const u64 (&w)[2], u32 epoch) { return {w[0], flagged(threadIdx.x) ? epoch : w[1]}; }
+  static DEVICE bool sealed(Pack v, u32 lane, u32 epoch) { return !flagged(lane) || v.y == epoch; }
   static DEVICE void open(Pack v, u64 (&w)[2]) { w[0] = v.x, w[1] = v.y; }
+  static constexpr bool packed = true;
+  static constexpr u32 align = 16;
+  static DEVICE void read(const char *at, u32 lane, u64 (&w)[2]) {
+    if (flagged(lane)) {
+      w[0] = *reinterpret_cast<const u64 *>(at);
+    } else {
+      const Quad v = load(packs(at));
+      w[0] = v.x, w[1] = v.y;
+    }
+  }
+  static DEVICE void write(char *at, u32 lane, const u64 (&w)[2]) {
+    if (flagged(lane)) *reinterpret_cast<u64 *>(at) = w[0];
+    else store(packs(at), {w[0], w[1]});
+  }
 };
 
 // Words of a buffer that may end inside its last word.
@@ -114,19 +136,23 @@ template <class Line> struct Post {
   }
 
   DEVICE void read(u32 line, u64 (&w)[Line::perLane]) const {
+    if (Line::packed && whole(line)) return Line::read(a.input[rank()] + word(line, 0) * 8, lane, w);
     UNROLLED for (int i = 0; i < Line::perLane; i++)
       w[i] = Line::has(lane, i) ? getWord(a.input[rank()], a.bytes, word(line, i)) : 0;
   }
   DEVICE void write(u32 line, const u64 (&w)[Line::perLane]) const {
+    if (Line::packed && whole(line)) return Line::write(a.output[rank()] + word(line, 0) * 8, lane, w);
     UNROLLED for (int i = 0; i < Line::perLane; i++)
       if (Line::has(lane, i)) setWord(a.output[rank()], a.bytes, word(line, i), w[i]);
   }
   // The same of a block of as many bytes that begins anywhere.
   DEVICE void read(const char *block, u32 line, u64 (&w)[Line::perLane]) const {
+    if (Line::packed && whole(line) && reinterpret_cast<u64>(block) % Line::align == 0) return Line::read(block + word(line, 0) * 8, lane, w);
     UNROLLED for (int i = 0; i < Line::perLane; i++)
       w[i] = Line::has(lane, i) ? getAnywhere(block, a.bytes, word(line, i)) : 0;
   }
   DEVICE void write(char *block, u32 line, const u64 (&w)[Line::perLane]) const {
+    if (Line::packed && whole(line) && reinterpret_cast<u64>(block) % Line::align == 0) return Line::write(block + word(line, 0) * 8, lane, w);
     UNROLLED for (int i = 0; i < Line::perLane; i++)
       if (Line::has(lane, i)) setAnywhere(block, a.bytes, word(line, i), w[i]);
   }
@@ -161,7 +187,24 @@ template <class Line> struct Post {
     Line::open(v, w);
   }
 
+  // Takes count lines of one peer, apart from one another as the warp's turns are.
+  template <int most> DEVICE void receive(int sender, u32 line, u32 count, u64 (&w)[most][Line::perLane]) {
+    Pack v[most];
+    bool ready;
+    do {
+      ready = true;
+      Line::meet();
+      UNROLLED for (int u = 0; u < most; u++)
+        if (u32(u) < count) v[u] = getPack(at(rank(), 0, sender, line + u * warps));
+      UNROLLED for (int u = 0; u < most; u++)
+        if (u32(u) < count) ready = ready && Line::sealed(v[u], lane, epoch);
+    } while (!inAllLanes(ready || !patience.more()));
+    UNROLLED for (int u = 0; u < most; u++)
+      if (u32(u) < count) Line::open(v[u], w[u]);
+  }
+
 private:
+  DEVICE bool whole(u32 line) const { return u64(line + 1) * (Line::words * 8) <= a.bytes; }
   DEVICE u64 word(u32 line, int i) const { return u64(line) * Line::words + Line::place(lane, i); }
   DEVICE char *at(int owner, int phase, int sender, u32 line) const {
     return a.region[owner] + inbox + (phase * ranks() + sender) * slotBytes + u64(line) * lineBytes;

@@ -55,6 +55,11 @@ func collectiveLaunches(t schedule.Task) (list []cuda.Launch) {
 			add(a, 256, 16, 264, 512)
 		}
 	}
+	if t.Collective == model.ReduceScatter {
+		for _, window := range []units.Bytes{2 * units.MiB, 4 * units.MiB, 8 * units.MiB} {
+			add(cuda.OneShotPush, 1024, int(max(1, share/window)), 132)
+		}
+	}
 	if t.Collective == model.Reduce && t.Bytes() >= 4*units.MiB {
 		for _, window := range []units.Bytes{units.MiB, 2 * units.MiB, 4 * units.MiB, 8 * units.MiB} {
 			if rounds := int(t.Bytes() / window); rounds > 1 {

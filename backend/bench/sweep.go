@@ -86,6 +86,9 @@ func Launches(t schedule.Task) []cuda.Launch {
 			add(cuda.OneShotLL128, blocksFor(units.Bytes(threads*15)), []int{threads}, one)
 		}
 	}
+	if t.Ranks == 2 && bytes > 512*units.KiB && bytes <= 8*units.MiB {
+		add(cuda.OneShotLL128, []int{64, 128}, []int{512}, one)
+	}
 	if bytes >= 2*units.KiB && bytes <= 2*units.MiB {
 		add(cuda.TwoShotLL, blocksFor(16*units.KiB), []int{512}, one)
 	}
@@ -94,17 +97,14 @@ func Launches(t schedule.Task) []cuda.Launch {
 	}
 	if bytes >= 512*units.KiB && bytes <= units.GiB {
 		rounds := one
-		if bytes >= 8*units.MiB && bytes <= 64*units.MiB {
+		if bytes >= 4*units.MiB && bytes <= 64*units.MiB {
 			rounds = []int{1, 2}
 		}
 		blocks := []int{64, 132}
 		if bytes <= 2*units.MiB {
 			blocks = []int{16, 32, 64, 132}
 		}
-		add(cuda.TwoShotPush, blocks, []int{512, 1024}, rounds)
-		if bytes < 64*units.MiB {
-			add(cuda.TwoShotPull, blocks, []int{512, 1024}, one)
-		}
+		add(cuda.TwoShotPush, blocks, []int{512, 768, 1024}, rounds)
 	}
 	if bytes >= 16*units.MiB {
 		add(cuda.HybridPush, []int{132}, []int{512}, one)

@@ -18,7 +18,6 @@ const (
 	TwoShotLL                     // scatter to owners, reduce, send to all, in LL lines
 	TwoShotLL128                  // the same in LL128 lines
 	TwoShotPush                   // the same in whole packs, flags apart
-	TwoShotPull                   // owners load what they reduce from the peers' inputs
 	HybridPush                    // copy engines scatter, kernels reduce and store to all
 	Hybrid                        // copy engines scatter and gather, kernels reduce
 	OneShotPush                   // every rank sends each its share, in whole packs, flags apart
@@ -27,7 +26,7 @@ const (
 )
 
 var algorithmNames = []string{
-	"oneshot_ll", "oneshot_ll128", "twoshot_ll", "twoshot_ll128", "twoshot_push", "twoshot_pull", "hybrid_push", "hybrid",
+	"oneshot_ll", "oneshot_ll128", "twoshot_ll", "twoshot_ll128", "twoshot_push", "hybrid_push", "hybrid",
 	"oneshot_push", "oneshot_copy", "ring_push",
 }
 
@@ -152,7 +151,7 @@ func (l layout) fit(launch Launch, bytes uint64, ranks int) (shape, error) {
 	if a.Protocol() == model.Simple {
 		held = part
 	}
-	if a != TwoShotPull && held > s.capacity {
+	if held > s.capacity {
 		return s, fmt.Errorf("%v: %d bytes do not fit the inboxes of %d blocks", a, bytes, launch.Blocks)
 	}
 	return s, nil
@@ -160,7 +159,7 @@ func (l layout) fit(launch Launch, bytes uint64, ranks int) (shape, error) {
 
 // maxThreads is the launch bound in kernels/allreduce.cu.
 func (a Algorithm) maxThreads() int {
-	if a == TwoShotPush || a == TwoShotPull || a == OneShotPush || a == RingPush {
+	if a == TwoShotPush || a == OneShotPush || a == RingPush {
 		return 1024
 	}
 	return 512

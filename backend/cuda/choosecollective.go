@@ -28,6 +28,10 @@ func ChooseFor(c model.Collective, ranks int, bytes int64) Launch {
 		return chooseRooted(c, bytes, lines)
 	case sent <= 2*mib, reduces && sent <= 6*mib, c.Rooted() && sent <= 4*mib:
 		return lines(OneShotLL128, 2*kib)
+	case c == model.ReduceScatter && (bytes < 256*mib || ranks == 2 && bytes >= 1024*mib): // within windows of 4 MiB
+		return Launch{Algorithm: OneShotPush, Blocks: 132, Threads: 1024, Rounds: int(max(1, share/(4*mib)))}
+	case c == model.ReduceScatter && bytes < 1024*mib:
+		return Launch{Algorithm: OneShotPush, Blocks: 512, Threads: 256, Rounds: 16}
 	case bytes <= 4*mib:
 		return Launch{Algorithm: OneShotPush, Blocks: 32, Threads: 512, Rounds: 1}
 	case bytes <= 8*mib:

@@ -32,6 +32,24 @@ func kernelOf(c model.Collective, a Algorithm) string {
 	return names[a]
 }
 
+// streamKernel is what OneShotPush has for a ReduceScatter of whole packs.
+const streamKernel = "collect_stream"
+
+// streams tells whether that kernel carries out the call.
+func (x *collective) streams() bool {
+	whole := x.task.Count*int64(x.task.Datatype.Size())%packBytes == 0 &&
+		!slices.ContainsFunc(slices.Concat(x.input, x.output), func(p driver.Pointer) bool { return p%packBytes != 0 })
+	return whole && x.launch.Algorithm == OneShotPush && x.task.Collective == model.ReduceScatter && x.launch.Threads%64 == 0
+}
+
+// kernel returns the name of the kernel that carries out the call, if one does.
+func (x *collective) kernel() string {
+	if x.streams() {
+		return streamKernel
+	}
+	return kernelOf(x.task.Collective, x.launch.Algorithm)
+}
+
 // does tells whether an algorithm carries out a collective other than AllReduce.
 func (a Algorithm) does(c model.Collective) bool {
 	switch a {
@@ -140,7 +158,7 @@ func (c *Comm) newCollective(t schedule.Task, launch Launch, input, output []dri
 
 // load makes the kernel ready on all ranks.
 func (x *collective) load() (err error) {
-	name := kernelOf(x.task.Collective, x.launch.Algorithm)
+	name := x.kernel()
 	switch {
 	case x.hybrid != nil:
 		x.hybrid.modules, err = x.Comm.load(x.task.Datatype, x.task.Redop, x.launch.kernels(0)[0])
@@ -160,7 +178,7 @@ func (x *collective) queue(streams []*driver.Stream, without int) error {
 	if x.launch.Algorithm == OneShotCopy {
 		return x.queueCopies(streams, without)
 	}
-	name := kernelOf(x.task.Collective, x.launch.Algorithm)
+	name := x.kernel()
 	for i, r := range x.ranks {
 		if i == without {
 			continue

@@ -42,7 +42,7 @@ func TestFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ranks := rapid.IntRange(2, maxRanks).Draw(t, "ranks")
 		launch := Launch{
-			Algorithm: Algorithm(rapid.IntRange(0, int(TwoShotPull)).Draw(t, "algorithm")),
+			Algorithm: Algorithm(rapid.IntRange(0, int(TwoShotPush)).Draw(t, "algorithm")),
 			Blocks:    rapid.IntRange(1, 300).Draw(t, "blocks"), Threads: 512, Rounds: 1,
 		}
 		bytes := uint64(rapid.Int64Range(1, 1<<28).Draw(t, "bytes"))

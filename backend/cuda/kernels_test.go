@@ -95,7 +95,7 @@ var datatypesOf = map[model.Redop]model.Datatype{model.Sum: model.Float32, model
 // able lists the algorithms that carry out a collective by kernels alone.
 func able(c model.Collective) []Algorithm {
 	if c == model.AllReduce {
-		return []Algorithm{OneShotLL, OneShotLL128, TwoShotLL, TwoShotLL128, TwoShotPush, TwoShotPull}
+		return []Algorithm{OneShotLL, OneShotLL128, TwoShotLL, TwoShotLL128, TwoShotPush}
 	}
 	all := []Algorithm{OneShotLL, OneShotLL128, TwoShotLL128, OneShotPush, TwoShotPush, RingPush}
 	return slices.DeleteFunc(all, func(a Algorithm) bool { return !a.does(c) })
@@ -119,7 +119,7 @@ func (h *emulatedHost) draw(t *rapid.T) (schedule.Task, Launch) {
 	task.InPlace = task.CanOverlap() && rapid.Bool().Draw(t, "in place")
 	return task, Launch{
 		Algorithm: rapid.SampledFrom(able(task.Collective)).Draw(t, "algorithm"),
-		Blocks:    rapid.IntRange(1, 3).Draw(t, "blocks"), Threads: 32 * rapid.IntRange(1, 3).Draw(t, "warps"),
+		Blocks:    rapid.IntRange(1, 3).Draw(t, "blocks"), Threads: 32 * rapid.IntRange(1, 4).Draw(t, "warps"),
 		Rounds: rapid.IntRange(1, 3).Draw(t, "rounds"),
 	}
 }
@@ -150,7 +150,7 @@ func (h *emulatedHost) queue(t require.TestingT, task schedule.Task, l Launch) *
 			return nil
 		}
 		for rank := range h.ranks {
-			h.launch(t, rank, moduleOf(task), kernelOf(task.Collective, l.Algorithm), x.shape.blocks, l.Threads, x.parameters(rank))
+			h.launch(t, rank, moduleOf(task), x.kernel(), x.shape.blocks, l.Threads, x.parameters(rank))
 		}
 	}
 	require.NoError(t, c.data.Fill(c))

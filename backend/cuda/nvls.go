@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 
@@ -93,7 +94,9 @@ func (n *NVLS) AllReduce(count int64, d model.Datatype, launch Launch, streams [
 	if bytes%packBytes != 0 || int64(bytes) > n.room {
 		return fmt.Errorf("NVLS of %d bytes: want a multiple of %d up to %d", bytes, packBytes, n.room)
 	}
-	s, err := n.comm.layout.fit(Launch{Algorithm: TwoShotPull, Blocks: launch.Blocks, Threads: launch.Threads}, bytes, len(n.comm.ranks))
+	l := n.comm.layout
+	l.scratchPacks = math.MaxUint32 // it needs none
+	s, err := l.fit(Launch{Algorithm: TwoShotPush, Blocks: launch.Blocks, Threads: launch.Threads}, bytes, len(n.comm.ranks))
 	if err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func (x *collective) turn(rank int) (source, passed uint32) {
 	}
 }
 
-// lineArgs returns the parameters of kernels/lines.cuh for a rank.
+// lineArgs returns the parameters of kernels/lines.cuh and stream.cuh for a rank.
 func (x *collective) lineArgs(rank int) *args {
 	a := x.args(rank)
 	if x.launch.Algorithm.Shots() == model.TwoShot {
@@ -141,7 +141,7 @@ func (x *collective) args(rank int) *args {
 
 // parameters returns what the kernel of a rank is launched with.
 func (x *collective) parameters(rank int) unsafe.Pointer {
-	if x.launch.Algorithm.Protocol() == model.Simple {
+	if x.launch.Algorithm.Protocol() == model.Simple && !x.streams() {
 		return unsafe.Pointer(x.shareArgs(rank))
 	}
 	return x.lineArgs(rank).pointer()

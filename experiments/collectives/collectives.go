@@ -5,7 +5,6 @@
 package collectives
 
 import (
-	"cmp"
 	"embed"
 	"fmt"
 	"io"
@@ -36,25 +35,14 @@ type Result struct {
 	Tutti, NCCL, Windows units.Time
 }
 
-// Read returns the results of a collective on a number of GPUs, by size: of a run with
-// NCCL in the same process or, where there is none, the quickest launch of a sweep, and
-// NCCL in a process of its own.
+// Read returns the results of a collective on a number of GPUs, by size.
 func Read(gpus int, c model.Collective) (results []Result, err error) {
-	list, err := read("h200x4.csv")
+	list, err := read(gpus)
 	if err != nil {
 		return nil, err
 	}
-	here := func(r rows.Row) bool { return r.Ranks == gpus && r.Collective == c }
-	if !slices.ContainsFunc(list, here) {
-		if results, err = swept(gpus, c); err == nil {
-			list, err = read("nccl-h200x4.csv")
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
 	for _, row := range list {
-		if !here(row) {
+		if row.Collective != c {
 			continue
 		}
 		i := slices.IndexFunc(results, func(r Result) bool { return r.Bytes == row.Bytes })
@@ -76,28 +64,10 @@ func Read(gpus int, c model.Collective) (results []Result, err error) {
 	return results, nil
 }
 
-func read(name string) ([]rows.Row, error) { return hotkernels.Measured(files, name) }
-
-// swept returns the quickest launch of each size in the sweeps of a collective.
-func swept(gpus int, c model.Collective) (results []Result, err error) {
-	launches, err := sweep(gpus)
-	if err != nil {
-		return nil, err
-	}
-	for _, l := range launches {
-		if l.Collective != c {
-			continue
-		}
-		r := Result{Bytes: l.Bytes, Kernel: l.Kernel, Blocks: l.Blocks, Tutti: l.Time}
-		i := slices.IndexFunc(results, func(of Result) bool { return of.Bytes == r.Bytes })
-		if i < 0 {
-			results = append(results, r)
-		} else if r.Tutti < results[i].Tutti {
-			results[i] = r
-		}
-	}
-	slices.SortFunc(results, func(a, b Result) int { return cmp.Compare(a.Bytes, b.Bytes) })
-	return results, nil
+// read returns the rows on a number of GPUs, out of place.
+func read(gpus int) ([]rows.Row, error) {
+	list, err := hotkernels.Measured(files, fmt.Sprintf("h200x%d.csv", gpus))
+	return slices.DeleteFunc(list, func(r rows.Row) bool { return r.InPlace }), err
 }
 
 func sweep(gpus int) ([]hotkernels.Launch, error) {
@@ -112,16 +82,16 @@ func sweep(gpus int) ([]hotkernels.Launch, error) {
 
 // Launches returns those that tutti chose beside NCCL, and those of the sweeps.
 func Launches() (launches []hotkernels.Launch, err error) {
-	list, err := read("h200x4.csv")
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range list {
-		if r.Source == "cuda" {
-			launches = append(launches, hotkernels.Launch{Collective: r.Collective, GPUs: r.Ranks, Kernel: r.Kernel, Bytes: r.Bytes, Blocks: r.Channels, Time: r.Time})
-		}
-	}
 	for _, gpus := range []int{2, 4} {
+		list, err := read(gpus)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range list {
+			if r.Source == "cuda" {
+				launches = append(launches, hotkernels.Launch{Collective: r.Collective, GPUs: r.Ranks, Kernel: r.Kernel, Bytes: r.Bytes, Blocks: r.Channels, Time: r.Time})
+			}
+		}
 		swept, err := sweep(gpus)
 		if err != nil {
 			return nil, err

@@ -75,7 +75,7 @@ forced() { # rings and trees by protocol: tutti's interpreter, and NCCL told to 
 		done
 	done
 }
-collectives() { # by themselves too: with NCCL in the same process sends hung once, before NCCL_SET_STACK_SIZE
+collectives() { # by themselves too: NCCL's sends over symmetric windows hang beside others (-T ends that)
 	for coll in allgather reducescatter broadcast reduce alltoall sendrecv; do
 		run $coll 60 --backend $peers --coll $coll -b 64 -e 1G -T 20 --csv
 		run $coll-alone 60 --backend cuda --coll $coll -b 64 -e 1G --csv

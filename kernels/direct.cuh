@@ -45,15 +45,6 @@ struct Flags {
     }
     __syncthreads();
   }
-  // Waits until one rank has said so.
-  DEVICE void awaitFrom(int sender, int phase, u32 progress) {
-    if (threadIdx.x == 0) {
-      const u32 *flag = &a.control(rank()).flag[phase][blockIdx.x][sender];
-      while (int(getAcquire(flag) - (base + progress)) < 0 && patience.more()) {
-      }
-    }
-    __syncthreads();
-  }
   DEVICE void close(u32 progress) {
     if (threadIdx.x == 0) a.control(rank()).epoch[blockIdx.x] = base + progress;
   }

@@ -371,3 +371,14 @@ func TestChooseFor(t *testing.T) {
 		assert.NoError(t, err, "%v of %v on %d ranks", task.Collective, task.Bytes(), task.Ranks)
 	})
 }
+
+// Blocks of a chain run at once on a GPU that stands for several ranks.
+func TestTogether(t *testing.T) {
+	one, two := &driver.GPU{Multiprocessors: 132}, &driver.GPU{Multiprocessors: 132}
+	chain := Launch{Algorithm: RingPush, Blocks: 132, Threads: 544, Rounds: 5}
+	alone := &Comm{ranks: []*rank{{gpu: one}, {gpu: two}}}
+	assert.Equal(t, chain, alone.together(chain))
+	shared := &Comm{ranks: []*rank{{gpu: one}, {gpu: one}, {gpu: one}}}
+	chain.Blocks, chain.Rounds = 33, 20
+	assert.Equal(t, chain, shared.together(Launch{Algorithm: RingPush, Blocks: 132, Threads: 544, Rounds: 5}))
+}

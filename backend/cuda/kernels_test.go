@@ -81,7 +81,8 @@ func newEmulatedHost(t require.TestingT, ranks int, seed uint64) *emulatedHost {
 	h.layout = layout{ll: align, llLines: lines, ll128Lines: lines, scratchPacks: 1 << 10}
 	require.Less(t, controlBytes, align)
 	h.layout.ll128 = h.layout.ll + blocks*4*uint64(ranks)*lines*lineBytes
-	h.layout.scratch = h.layout.ll128 + blocks*4*uint64(ranks)*lines*lineBytes
+	h.layout.slots = h.layout.ll128 + blocks*4*uint64(ranks)*lines*lineBytes
+	h.layout.scratch = h.layout.slots + blocks*slotsEach*slotBytes
 	h.layout.bytes = int64(h.layout.scratch) + int64(ranks)*int64(h.layout.scratchPacks)*packBytes
 	for range ranks {
 		h.ranks = append(h.ranks, &rank{region: driver.Pointer(h.machine.Alloc(int(h.layout.bytes))), fault: &driver.Host{}})
@@ -97,7 +98,7 @@ func able(c model.Collective) []Algorithm {
 	if c == model.AllReduce {
 		return []Algorithm{OneShotLL, OneShotLL128, TwoShotLL, TwoShotLL128, TwoShotPush, TwoShotPull}
 	}
-	all := []Algorithm{OneShotLL, OneShotLL128, TwoShotLL128, OneShotPush, TwoShotPush, RingPush}
+	all := []Algorithm{OneShotLL, OneShotLL128, TwoShotLL128, OneShotPush, OneShotPull, RingPush}
 	return slices.DeleteFunc(all, func(a Algorithm) bool { return !a.does(c) })
 }
 
@@ -190,7 +191,7 @@ func (h *emulatedHost) launch(t require.TestingT, rank int, module, kernel strin
 		require.NoError(t, err)
 	}
 	size := unsafe.Sizeof(args{})
-	if slices.Contains([]string{deliverKernels[OneShotPush], collectKernels[OneShotPush], collectKernels[RingPush]}, kernel) {
+	if slices.Contains([]string{deliverKernels[OneShotPush], collectKernels[OneShotPush], collectKernels[OneShotPull], deliverKernels[RingPush], collectKernels[RingPush]}, kernel) {
 		size = unsafe.Sizeof(sharesArgs{})
 	} else if strings.HasPrefix(kernel, "interpreter") {
 		size = unsafe.Sizeof(programArgs{})

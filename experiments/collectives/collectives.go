@@ -37,19 +37,19 @@ type Result struct {
 }
 
 // Read returns the results of a collective on a number of GPUs, by size: of a run with
-// NCCL in the same process or, where there is none, the quickest launch of a sweep, and
-// NCCL in a process of its own.
+// NCCL in the same process or, of sizes where there is none, the quickest launch of a
+// sweep; and NCCL in a process of its own where no run has it.
 func Read(gpus int, c model.Collective) (results []Result, err error) {
+	if results, err = swept(gpus, c); err != nil {
+		return nil, err
+	}
 	list, err := read("h200x4.csv")
 	if err != nil {
 		return nil, err
 	}
 	here := func(r rows.Row) bool { return r.Ranks == gpus && r.Collective == c }
 	if !slices.ContainsFunc(list, here) {
-		if results, err = swept(gpus, c); err == nil {
-			list, err = read("nccl-h200x4.csv")
-		}
-		if err != nil {
+		if list, err = read("nccl-h200x4.csv"); err != nil {
 			return nil, err
 		}
 	}
@@ -73,6 +73,7 @@ func Read(gpus int, c model.Collective) (results []Result, err error) {
 			r.Windows = row.Time
 		}
 	}
+	slices.SortFunc(results, bySize)
 	return results, nil
 }
 
@@ -96,9 +97,10 @@ func swept(gpus int, c model.Collective) (results []Result, err error) {
 			results[i] = r
 		}
 	}
-	slices.SortFunc(results, func(a, b Result) int { return cmp.Compare(a.Bytes, b.Bytes) })
 	return results, nil
 }
+
+func bySize(a, b Result) int { return cmp.Compare(a.Bytes, b.Bytes) }
 
 func sweep(gpus int) ([]hotkernels.Launch, error) {
 	name := fmt.Sprintf("sweep-h200x%d.csv", gpus)

@@ -367,6 +367,7 @@ func TestChooseFor(t *testing.T) {
 		task = task.Sized(size + units.Bytes(rapid.Int64Range(0, int64(size)-1).Draw(t, "more")))
 		l := ChooseFor(task.Collective, task.Ranks, int64(task.Bytes()))
 		assert.True(t, l.Algorithm.does(task.Collective))
+		assert.Contains(t, l.Algorithm.String(), l.Algorithm.Shots().String())
 		_, err := newLayout(task.Ranks, int64(task.Bytes()+units.MiB)).fitCollective(l, task)
 		assert.NoError(t, err, "%v of %v on %d ranks", task.Collective, task.Bytes(), task.Ranks)
 	})

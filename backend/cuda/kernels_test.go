@@ -118,11 +118,15 @@ func (h *emulatedHost) draw(t *rapid.T) (schedule.Task, Launch) {
 		task.Count = (task.Count + 15) / 16 * 16
 	}
 	task.InPlace = task.CanOverlap() && rapid.Bool().Draw(t, "in place")
-	return task, Launch{
+	launch := Launch{
 		Algorithm: rapid.SampledFrom(able(task.Collective)).Draw(t, "algorithm"),
 		Blocks:    rapid.IntRange(1, 3).Draw(t, "blocks"), Threads: 32 * rapid.IntRange(1, 3).Draw(t, "warps"),
 		Rounds: rapid.IntRange(1, 3).Draw(t, "rounds"),
 	}
+	if launch.Algorithm == RingPush { // through more slots than there are
+		launch.Rounds *= slotsEach / 2
+	}
+	return task, launch
 }
 
 // emulatedCall is a call with its memory.

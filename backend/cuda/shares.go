@@ -125,35 +125,6 @@ func (x *collective) args(rank int) *args {
 	return a
 }
 
-// pullArgs returns the parameters of kernels/pull.cuh for a rank: what it owns, all but
-// the root an equal part; but on two ranks a root that reduces does it alone.
-func (x *collective) pullArgs(rank int) *args {
-	a, n, root, reduces := x.args(rank), x.task.Ranks, x.task.Root, x.task.Collective.Reduces()
-	all, each := a.bytes, uint64(x.shape.chunk+min(1, x.shape.extra))*packBytes
-	begin := min(uint64((rank-root+n)%n-1)*each, all)
-	switch a.bytes = min(each, all-begin); {
-	case rank != root && reduces && n == 2:
-		a.bytes = 0
-	case rank == root:
-		begin, a.bytes = 0, 0
-		if !reduces && x.input[root] != x.output[root] || reduces && n == 2 {
-			a.bytes = all
-		}
-	}
-	for r := range n {
-		if reduces || r == root {
-			a.input[r] = x.input[r] + driver.Pointer(begin)
-		}
-		if reduces == (r == root) || rank == root && r == root {
-			a.output[r] = x.output[r] + driver.Pointer(begin)
-		}
-		if !reduces && rank == root && r != root {
-			a.output[r] = 0
-		}
-	}
-	return a
-}
-
 // parameters returns what the kernel of a rank is launched with.
 func (x *collective) parameters(rank int) unsafe.Pointer {
 	if x.launch.Algorithm.Protocol() == model.Simple {

@@ -5,7 +5,8 @@
 // cannot finish call k before all have begun it, so it is at most one call ahead. Two
 // halves of an inbox of lines, chosen by the parity of a block's epoch, are then enough,
 // without a barrier at the end. What is pushed in packs has no second half: these
-// kernels end when all ranks say that they have written and read what they had to.
+// kernels end when all ranks say that they have written and read what they had to. But
+// for a chain, whose slots are its own and follow one another from call to call.
 // Blocks count epochs in device memory: graphs replay without new arguments.
 #pragma once
 #include "cuda.cuh"

@@ -27,11 +27,6 @@ struct Flags {
     acquire(threadIdx.x, phase, progress);
     __syncthreads();
   }
-  // Waits until one rank has said so.
-  DEVICE void awaitFrom(int sender, int phase, u32 progress) {
-    if (threadIdx.x == 0) acquire(sender, phase, progress);
-    __syncthreads();
-  }
   // A thread's part in these: with the rank of its number, if that is another.
   DEVICE void release(int r, int phase, u32 progress) const {
     if (r < ranks() && r != rank()) putRelease(&a.control(r).flag[phase][blockIdx.x][rank()], base + progress);

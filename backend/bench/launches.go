@@ -37,35 +37,40 @@ func collectiveLaunches(t schedule.Task) (list []cuda.Launch) {
 	if t.Bytes() < 256*units.KiB {
 		return list
 	}
-	for _, a := range []cuda.Algorithm{cuda.OneShotPush, cuda.TwoShotPush} {
-		switch {
-		case t.Bytes() <= 4*units.MiB:
-			add(a, 512, 1, 16, 32, 64, 128)
-			add(a, 512, 4, 32, 64)
-		case t.Bytes() <= 32*units.MiB:
-			add(a, 512, 1, 64, 132)
-			add(a, 512, 4, 64, 132)
-			add(a, 1024, 4, 64)
-			add(a, 256, 4, 264)
-			add(a, 256, 16, 264)
-		default:
-			add(a, 512, 4, 132)
-			add(a, 512, 16, 64, 132, 264)
-			add(a, 512, 64, 132, 264)
-			add(a, 256, 16, 264, 512)
+	a := cuda.OneShotPush
+	switch {
+	case t.Collective.Rooted():
+		for _, window := range []units.Bytes{4 * units.KiB, 8 * units.KiB, 16 * units.KiB, 32 * units.KiB} { // of a block in a round
+			for _, blocks := range []int{66, 132} {
+				all := units.Bytes(blocks) * window
+				add(cuda.RingPush, 288, int((t.Bytes()+all-1)/all), blocks)
+				add(cuda.RingPush, 544, int((t.Bytes()+all-1)/all), blocks)
+			}
 		}
+	case t.Bytes() <= 4*units.MiB:
+		add(a, 512, 1, 16, 32, 64, 128)
+		add(a, 512, 4, 32, 64)
+	case t.Bytes() <= 32*units.MiB:
+		add(a, 512, 1, 64, 132)
+		add(a, 512, 4, 64, 132)
+		add(a, 1024, 4, 64)
+		add(a, 256, 4, 264)
+		add(a, 256, 16, 264)
+	default:
+		add(a, 512, 4, 132)
+		add(a, 512, 16, 64, 132, 264)
+		add(a, 512, 64, 132, 264)
+		add(a, 256, 16, 264, 512)
 	}
 	if t.Collective == model.ReduceScatter {
 		for _, window := range []units.Bytes{2 * units.MiB, 4 * units.MiB, 8 * units.MiB} {
 			add(cuda.OneShotPush, 1024, int(max(1, share/window)), 132)
 		}
 	}
-	if t.Collective == model.Reduce && t.Bytes() >= 4*units.MiB {
-		for _, window := range []units.Bytes{units.MiB, 2 * units.MiB, 4 * units.MiB, 8 * units.MiB} {
-			if rounds := int(t.Bytes() / window); rounds > 1 {
-				add(cuda.RingPush, 512, rounds, 132, 264)
-				add(cuda.RingPush, 256, rounds, 264, 512)
-			}
+	if t.Collective.Reduces() && t.Ranks == 2 {
+		for _, blocks := range []int{66, 132, 264} {
+			all := units.Bytes(blocks) * 16 * units.KiB
+			add(cuda.OneShotPull, 512, int((t.Bytes()+all-1)/all), blocks)
 		}
 	}
 	if t.Bytes() >= 16*units.MiB {

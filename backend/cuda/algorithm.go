@@ -22,12 +22,13 @@ const (
 	Hybrid                        // copy engines scatter and gather, kernels reduce
 	OneShotPush                   // every rank sends each its share, in whole packs, flags apart
 	OneShotCopy                   // copy engines do; kernels reduce
-	RingPush                      // each rank adds its own to what it is sent, and passes it on, round by round
+	OneShotPull                   // ranks load what they reduce from the peers' inputs
+	RingPush                      // each rank passes on what it is sent, or what that and its own come to, round by round
 )
 
 var algorithmNames = []string{
 	"oneshot_ll", "oneshot_ll128", "twoshot_ll", "twoshot_ll128", "twoshot_push", "hybrid_push", "hybrid",
-	"oneshot_push", "oneshot_copy", "ring_push",
+	"oneshot_push", "oneshot_copy", "oneshot_pull", "ring_push",
 }
 
 // String returns the name, which for AllReduce is that of the kernel.
@@ -89,7 +90,7 @@ type shape struct {
 // Shots returns the algorithm's schedule: one shot or two, or a ring.
 func (a Algorithm) Shots() model.Algorithm {
 	switch a {
-	case OneShotLL, OneShotLL128, OneShotPush, OneShotCopy:
+	case OneShotLL, OneShotLL128, OneShotPush, OneShotCopy, OneShotPull:
 		return model.OneShot
 	case RingPush:
 		return model.Ring
@@ -159,7 +160,7 @@ func (l layout) fit(launch Launch, bytes uint64, ranks int) (shape, error) {
 
 // maxThreads is the launch bound in kernels/allreduce.cu.
 func (a Algorithm) maxThreads() int {
-	if a == TwoShotPush || a == OneShotPush || a == RingPush {
+	if a == TwoShotPush || a == OneShotPush || a == OneShotPull || a == RingPush {
 		return 1024
 	}
 	return 512

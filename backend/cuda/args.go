@@ -12,6 +12,8 @@ const (
 	maxBlocks = 512
 	lineBytes = 512 // a line of LL or LL128: what a warp stores at once
 	packBytes = 16
+	slotBytes = 32 << 10 // a slot of a chain, of which a block has slotsEach: kernels/chain.cuh
+	slotsEach = 16
 )
 
 // args are the parameters of every kernel, laid out as Args in kernels/comm.cuh.
@@ -35,8 +37,8 @@ const controlBytes = 128 + 4*maxBlocks + 4*2*maxBlocks*maxRanks
 // layout says where each part of a rank's region begins. It is the same on all
 // ranks.
 type layout struct {
-	ll, ll128, scratch uint64
-	bytes              int64
+	ll, ll128, slots, scratch uint64
+	bytes                     int64
 	// llLines and ll128Lines are the lines, scratchPacks the packs, that a slot
 	// holds.
 	llLines, ll128Lines, scratchPacks uint32
@@ -44,6 +46,7 @@ type layout struct {
 
 const (
 	lineBlocks = 128 // blocks that have an inbox of lines
+	slotBlocks = 132 // blocks that have slots of a chain
 	align      = 1 << 16
 )
 
@@ -57,7 +60,8 @@ func newLayout(ranks int, scratch int64) layout {
 	inbox := func(lines uint32) uint64 { return lineBlocks * 2 * 2 * uint64(ranks) * uint64(lines) * lineBytes }
 	l.ll = (controlBytes + align - 1) / align * align
 	l.ll128 = l.ll + inbox(l.llLines)
-	l.scratch = l.ll128 + inbox(l.ll128Lines)
+	l.slots = l.ll128 + inbox(l.ll128Lines)
+	l.scratch = l.slots + slotBlocks*slotsEach*slotBytes
 	l.bytes = int64(l.scratch) + int64(ranks)*int64(l.scratchPacks)*packBytes
 	return l
 }

@@ -149,6 +149,7 @@ func (b *Backend) PrepareLaunch(t schedule.Task, l Launch) (x *Work, err error) 
 	if err != nil {
 		return nil, err
 	}
+	l = g.together(l)
 	if err := g.fits(l, t); err != nil {
 		return nil, fmt.Errorf("%w: %w", backend.ErrUnsupported, err)
 	}

@@ -24,9 +24,9 @@ func ChooseFor(c model.Collective, ranks int, bytes int64) Launch {
 	switch reduces := c.Reduces(); {
 	case share <= 16*kib:
 		return lines(OneShotLL, kib)
-	case c.Rooted() && ranks > 2:
-		return chooseRooted(c, bytes, lines)
-	case sent <= 2*mib, reduces && sent <= 6*mib, c.Rooted() && sent <= 4*mib:
+	case c.Rooted():
+		return chooseRooted(c, ranks, bytes, lines)
+	case sent <= 2*mib, reduces && sent <= 6*mib:
 		return lines(OneShotLL128, 2*kib)
 	case c == model.ReduceScatter && (bytes < 256*mib || ranks == 2 && bytes >= 1024*mib): // within windows of 4 MiB
 		return Launch{Algorithm: OneShotPush, Blocks: 132, Threads: 1024, Rounds: int(max(1, share/(4*mib)))}
@@ -51,30 +51,24 @@ func ChooseFor(c model.Collective, ranks int, bytes int64) Launch {
 	}
 }
 
-// chooseRooted is ChooseFor of Broadcast and Reduce on more than two ranks: from one
-// rank to all or from all to one, two hops are soon better than one. Of the large, all
-// blocks are within a window of a few MiB.
-func chooseRooted(c model.Collective, bytes int64, lines func(Algorithm, int64) Launch) Launch {
+// chooseRooted is ChooseFor of Broadcast and Reduce: on more than two ranks, two hops are
+// soon better than one, and then a chain is.
+func chooseRooted(c model.Collective, ranks int, bytes int64, lines func(Algorithm, int64) Launch) Launch {
 	const kib, mib = 1 << 10, 1 << 20
-	once := int64(128 * kib)
-	if c == model.Reduce {
-		once = 512 * kib
-	}
-	switch {
-	case bytes <= once:
+	rounds := func(blocks, stripe int64) int { return int((bytes + blocks*stripe - 1) / (blocks * stripe)) }
+	switch reduces := c.Reduces(); {
+	case ranks == 2 && bytes <= 4*mib, bytes <= 128*kib, reduces && bytes <= 512*kib:
 		return lines(OneShotLL128, 2*kib)
-	case bytes <= 16*mib:
+	case bytes <= 4*mib:
 		return lines(TwoShotLL128, 8*kib)
-	case c == model.Reduce:
-		return Launch{Algorithm: RingPush, Blocks: 132, Threads: 512, Rounds: int(bytes / (4 * mib))}
-	case bytes <= 32*mib:
-		return Launch{Algorithm: TwoShotPush, Blocks: 132, Threads: 512, Rounds: 4}
-	case bytes <= 128*mib:
-		return Launch{Algorithm: TwoShotPush, Blocks: 132, Threads: 512, Rounds: 16}
-	case bytes <= 512*mib:
-		return Launch{Algorithm: TwoShotPush, Blocks: 132, Threads: 512, Rounds: 64}
+	case ranks == 2 && reduces && bytes >= 64*mib:
+		return Launch{Algorithm: OneShotPull, Blocks: 264, Threads: 512, Rounds: rounds(264, 16*kib)}
+	case ranks == 2 && !reduces && bytes >= 128*mib:
+		return Launch{Algorithm: OneShotCopy, Blocks: 1, Threads: 32, Rounds: 1}
+	case ranks == 2 || bytes < 16*mib:
+		return Launch{Algorithm: RingPush, Blocks: 132, Threads: 544, Rounds: rounds(132, 16*kib)}
 	default:
-		return Launch{Algorithm: TwoShotPush, Blocks: 264, Threads: 512, Rounds: 64}
+		return Launch{Algorithm: RingPush, Blocks: 132, Threads: 544, Rounds: rounds(132, 32*kib)}
 	}
 }
 
@@ -85,5 +79,4 @@ var usualCollective = []Launch{
 	{Algorithm: OneShotLL128, Blocks: 64, Threads: 512, Rounds: 1},
 	{Algorithm: OneShotPush, Blocks: 132, Threads: 512, Rounds: 4},
 	{Algorithm: TwoShotLL128, Blocks: 128, Threads: 512, Rounds: 1},
-	{Algorithm: TwoShotPush, Blocks: 132, Threads: 512, Rounds: 16},
 }

@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"tutti/backend/cuda/driver"
@@ -13,15 +12,12 @@ import (
 // The kernels of kernels/lines.cuh and kernels/shares.cuh: those that deliver data
 // as it is, and those that collect it from all ranks to reduce it.
 var (
-	deliverKernels = []string{OneShotLL: "deliver_ll", OneShotLL128: "deliver_ll128", TwoShotLL128: "relay_ll128", OneShotPush: "deliver_push"}
-	collectKernels = []string{OneShotLL: "collect_ll", OneShotLL128: "collect_ll128", TwoShotLL128: "collect_twice_ll128", OneShotPush: "collect_push", RingPush: "collect_chain"}
+	deliverKernels = []string{OneShotLL: "deliver_ll", OneShotLL128: "deliver_ll128", TwoShotLL128: "relay_ll128", OneShotPush: "deliver_push", RingPush: "deliver_chain"}
+	collectKernels = []string{OneShotLL: "collect_ll", OneShotLL128: "collect_ll128", TwoShotLL128: "collect_twice_ll128", OneShotPush: "collect_push", OneShotPull: "collect_pull", RingPush: "collect_chain"}
 )
 
 // kernelOf returns the kernel that an algorithm has for a collective, if it has one.
 func kernelOf(c model.Collective, a Algorithm) string {
-	if a == TwoShotPush { // who sends what to whom makes the difference
-		a = OneShotPush
-	}
 	names := deliverKernels
 	if c.Reduces() {
 		names = collectKernels
@@ -55,12 +51,10 @@ func (a Algorithm) does(c model.Collective) bool {
 	switch a {
 	case OneShotLL, OneShotLL128, OneShotPush:
 		return true
-	case TwoShotLL128:
+	case TwoShotLL128, RingPush:
 		return c.Rooted()
-	case TwoShotPush:
-		return c == model.Broadcast
-	case RingPush:
-		return c == model.Reduce
+	case OneShotPull:
+		return c.Reduces()
 	case OneShotCopy:
 		return c != model.Reduce
 	default:
@@ -90,11 +84,13 @@ func (l layout) fitCollective(launch Launch, t schedule.Task) (s shape, err erro
 	}
 	s = shape{bytesPerUnit: packBytes, inbox: l.scratch, capacity: uint32(uint64(l.scratchPacks) * n / (n - 1))}
 	limit := maxBlocks
-	switch a.Protocol() {
-	case model.LL:
+	switch {
+	case a.Protocol() == model.LL:
 		s.inbox, s.capacity, limit = l.ll, l.llLines, lineBlocks
-	case model.LL128:
+	case a.Protocol() == model.LL128:
 		s.inbox, s.capacity, limit = l.ll128, l.ll128Lines, lineBlocks
+	case a == RingPush:
+		s.inbox, s.capacity, limit = l.slots, slotBytes/packBytes, slotBlocks
 	}
 	if words := wordsPerLine[a.Protocol()]; words > 0 {
 		s.bytesPerUnit = words * 8
@@ -102,9 +98,6 @@ func (l layout) fitCollective(launch Launch, t schedule.Task) (s shape, err erro
 	units := (bytes + s.bytesPerUnit - 1) / s.bytesPerUnit
 	if units >= 1<<32 {
 		return s, fmt.Errorf("%v: %d bytes are too many for one call", a, bytes)
-	}
-	if a == RingPush {
-		s.capacity = uint32(min(uint64(l.scratchPacks)*n, math.MaxUint32)) // from one rank only
 	}
 	if s.units = uint32(units); a.Shots() == model.TwoShot { // of an owner: all but the root are
 		s.chunk, s.extra = uint32(units/(n-1)), uint32(units%(n-1))
@@ -117,6 +110,8 @@ func (l layout) fitCollective(launch Launch, t schedule.Task) (s shape, err erro
 		return s, fmt.Errorf("%v: %d blocks: want 1 to %d", a, launch.Blocks, limit)
 	case a == OneShotCopy && t.Collective.Reduces() && bytes%packBytes != 0:
 		return s, fmt.Errorf("%v: blocks of %d bytes: want a multiple of %d", a, bytes, packBytes)
+	case a == RingPush && launch.Threads < 64:
+		return s, fmt.Errorf("%v: %d threads: want at least 64, as a warp tells the others' progress", a, launch.Threads)
 	case launch.Threads < 32 || launch.Threads > a.maxThreads() || launch.Threads%32 != 0:
 		return s, fmt.Errorf("%v: %d threads: want a multiple of 32 up to %d", a, launch.Threads, a.maxThreads())
 	}
@@ -127,13 +122,28 @@ func (l layout) fitCollective(launch Launch, t schedule.Task) (s shape, err erro
 	s.stripe = uint32((units + parts - 1) / parts)
 	s.blocks = min(launch.Blocks, int((uint32(units)+s.stripe-1)/max(1, s.stripe)))
 	held := s.stripe // units in a slot
-	if a.Protocol() == model.Simple {
+	switch {
+	case a.Protocol() != model.Simple, a == RingPush:
+	case a == OneShotPull, !t.Collective.Reduces():
+		held = 0
+	default: // all that is reduced
 		held = uint32(units)
 	}
-	if (a.Protocol() != model.Simple || t.Collective.Reduces()) && held > s.capacity {
+	if held > s.capacity {
 		return s, fmt.Errorf("%v: %d bytes do not fit the inboxes of %d blocks", a, bytes, launch.Blocks)
 	}
 	return s, nil
+}
+
+// together makes a launch of a chain one whose blocks all run at once, one on a
+// multiprocessor, also where a GPU stands for several ranks, which wait for one another.
+func (c *Comm) together(l Launch) Launch {
+	for _, r := range c.ranks {
+		for l.Algorithm == RingPush && l.Blocks > max(1, r.gpu.Multiprocessors/c.sharing(r.gpu)) {
+			l.Blocks, l.Rounds = (l.Blocks+1)/2, 2*l.Rounds
+		}
+	}
+	return l
 }
 
 // newCollective makes a call ready. Loading its kernels is left to [collective.load].
@@ -142,13 +152,11 @@ func (c *Comm) newCollective(t schedule.Task, launch Launch, input, output []dri
 	if x.shape, err = c.layout.fitCollective(launch, t); err != nil {
 		return nil, err
 	}
-	switch {
-	case launch.Algorithm.Shots() == model.OneShot:
+	switch launch.Algorithm.Shots() {
+	case model.OneShot:
 		x.deal()
-	case launch.Algorithm == RingPush:
+	case model.Ring:
 		x.dealRing()
-	case launch.Algorithm.Protocol() == model.Simple:
-		x.dealTwice()
 	}
 	if launch.Algorithm == OneShotCopy && t.Collective.Reduces() {
 		err = x.prepareHybrid()

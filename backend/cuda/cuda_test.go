@@ -367,7 +367,19 @@ func TestChooseFor(t *testing.T) {
 		task = task.Sized(size + units.Bytes(rapid.Int64Range(0, int64(size)-1).Draw(t, "more")))
 		l := ChooseFor(task.Collective, task.Ranks, int64(task.Bytes()))
 		assert.True(t, l.Algorithm.does(task.Collective))
+		assert.Contains(t, l.Algorithm.String(), l.Algorithm.Shots().String())
 		_, err := newLayout(task.Ranks, int64(task.Bytes()+units.MiB)).fitCollective(l, task)
 		assert.NoError(t, err, "%v of %v on %d ranks", task.Collective, task.Bytes(), task.Ranks)
 	})
+}
+
+// Blocks of a chain run at once on a GPU that stands for several ranks.
+func TestTogether(t *testing.T) {
+	one, two := &driver.GPU{Multiprocessors: 132}, &driver.GPU{Multiprocessors: 132}
+	chain := Launch{Algorithm: RingPush, Blocks: 132, Threads: 544, Rounds: 5}
+	alone := &Comm{ranks: []*rank{{gpu: one}, {gpu: two}}}
+	assert.Equal(t, chain, alone.together(chain))
+	shared := &Comm{ranks: []*rank{{gpu: one}, {gpu: one}, {gpu: one}}}
+	chain.Blocks, chain.Rounds = 33, 20
+	assert.Equal(t, chain, shared.together(Launch{Algorithm: RingPush, Blocks: 132, Threads: 544, Rounds: 5}))
 }

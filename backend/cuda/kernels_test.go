@@ -81,7 +81,8 @@ func newEmulatedHost(t require.TestingT, ranks int, seed uint64) *emulatedHost {
 	h.layout = layout{ll: align, llLines: lines, ll128Lines: lines, scratchPacks: 1 << 10}
 	require.Less(t, controlBytes, align)
 	h.layout.ll128 = h.layout.ll + blocks*4*uint64(ranks)*lines*lineBytes
-	h.layout.scratch = h.layout.ll128 + blocks*4*uint64(ranks)*lines*lineBytes
+	h.layout.slots = h.layout.ll128 + blocks*4*uint64(ranks)*lines*lineBytes
+	h.layout.scratch = h.layout.slots + blocks*slotsEach*slotBytes
 	h.layout.bytes = int64(h.layout.scratch) + int64(ranks)*int64(h.layout.scratchPacks)*packBytes
 	for range ranks {
 		h.ranks = append(h.ranks, &rank{region: driver.Pointer(h.machine.Alloc(int(h.layout.bytes))), fault: &driver.Host{}})
@@ -97,7 +98,7 @@ func able(c model.Collective) []Algorithm {
 	if c == model.AllReduce {
 		return []Algorithm{OneShotLL, OneShotLL128, TwoShotLL, TwoShotLL128, TwoShotPush}
 	}
-	all := []Algorithm{OneShotLL, OneShotLL128, TwoShotLL128, OneShotPush, TwoShotPush, RingPush}
+	all := []Algorithm{OneShotLL, OneShotLL128, TwoShotLL128, OneShotPush, OneShotPull, RingPush}
 	return slices.DeleteFunc(all, func(a Algorithm) bool { return !a.does(c) })
 }
 
@@ -117,11 +118,15 @@ func (h *emulatedHost) draw(t *rapid.T) (schedule.Task, Launch) {
 		task.Count = (task.Count + 15) / 16 * 16
 	}
 	task.InPlace = task.CanOverlap() && rapid.Bool().Draw(t, "in place")
-	return task, Launch{
+	launch := Launch{
 		Algorithm: rapid.SampledFrom(able(task.Collective)).Draw(t, "algorithm"),
 		Blocks:    rapid.IntRange(1, 3).Draw(t, "blocks"), Threads: 32 * rapid.IntRange(1, 4).Draw(t, "warps"),
 		Rounds: rapid.IntRange(1, 3).Draw(t, "rounds"),
 	}
+	if launch.Algorithm == RingPush { // through more slots than there are
+		launch.Rounds *= slotsEach / 2
+	}
+	return task, launch
 }
 
 // emulatedCall is a call with its memory.
@@ -190,7 +195,7 @@ func (h *emulatedHost) launch(t require.TestingT, rank int, module, kernel strin
 		require.NoError(t, err)
 	}
 	size := unsafe.Sizeof(args{})
-	if slices.Contains([]string{deliverKernels[OneShotPush], collectKernels[OneShotPush], collectKernels[RingPush]}, kernel) {
+	if slices.Contains([]string{deliverKernels[OneShotPush], collectKernels[OneShotPush], collectKernels[OneShotPull], deliverKernels[RingPush], collectKernels[RingPush]}, kernel) {
 		size = unsafe.Sizeof(sharesArgs{})
 	} else if strings.HasPrefix(kernel, "interpreter") {
 		size = unsafe.Sizeof(programArgs{})

@@ -7,8 +7,8 @@ import (
 	"tutti/model"
 )
 
-// share is what a rank sends another, passes on to it, or keeps: bytes from a place
-// of the one to a place of the other.
+// share is what a rank sends another, or keeps: bytes from a place of the one to a place
+// of the other.
 type share struct {
 	from, to driver.Pointer // 0 where there is nothing
 	bytes    uint64
@@ -41,49 +41,18 @@ func (x *collective) deal() {
 	}
 }
 
-// dealTwice does the same for a Broadcast in two shots: every rank but the root owns
-// a share, which the root sends it, and which it passes on to the other owners.
-func (x *collective) dealTwice() {
-	root, all := x.task.Root, uint64(x.task.Count)*uint64(x.task.Datatype.Size())
-	each := uint64(x.shape.chunk+min(1, x.shape.extra)) * packBytes
-	for hop := 1; hop < x.task.Ranks; hop++ {
-		owner := (root + hop) % x.task.Ranks
-		begin := min(uint64(hop-1)*each, all)
-		at, bytes := driver.Pointer(begin), min(each, all-begin)
-		for rank := range x.task.Ranks {
-			switch rank {
-			case root:
-				x.shares[root][owner] = share{x.input[root] + at, x.output[owner] + at, bytes}
-			case owner:
-			default:
-				x.shares[owner][rank] = share{x.output[owner] + at, x.output[rank] + at, bytes}
-			}
-		}
-	}
-	x.shares[root][root] = share{from: x.input[root], to: x.output[root]} // where the root keeps what it sends
-}
-
-// dealRing does so for a Reduce on the chain of all ranks that ends at the root: each
-// has all to add, and the kernel knows the next one.
+// dealRing does so for the chain of all ranks, which begins or ends at the root: of each
+// rank, what it has and what it is to have.
 func (x *collective) dealRing() {
 	for rank := range x.task.Ranks {
-		x.shares[rank][rank] = share{x.input[rank], x.output[rank], uint64(x.task.Count) * uint64(x.task.Datatype.Size())}
-	}
-}
-
-// turn returns whom a rank waits for in each round, ranks for nobody, and whether
-// others wait for it.
-func (x *collective) turn(rank int) (source, passed uint32) {
-	n, root, none := x.task.Ranks, x.task.Root, uint32(x.task.Ranks)
-	switch {
-	case x.launch.Algorithm == RingPush && rank == (root+1)%n, x.launch.Algorithm == TwoShotPush && rank == root:
-		return none, 1
-	case x.launch.Algorithm == RingPush:
-		return uint32((rank + n - 1) % n), bit(rank != root)
-	case x.launch.Algorithm == TwoShotPush:
-		return uint32(root), 0
-	default:
-		return none, 0
+		s := share{x.input[rank], x.output[rank], uint64(x.task.Count) * uint64(x.task.Datatype.Size())}
+		switch reduces := x.task.Collective.Reduces(); {
+		case !reduces && rank != x.task.Root:
+			s.from = 0
+		case reduces && rank != x.task.Root, !reduces && s.from == s.to:
+			s.to = 0
+		}
+		x.shares[rank][rank] = s
 	}
 }
 
@@ -114,21 +83,38 @@ func (x *collective) lineArgs(rank int) *args {
 	return a
 }
 
-// shareArgs returns the parameters of kernels/shares.cuh for a rank.
+// shareArgs returns the parameters of kernels/shares.cuh and kernels/chain.cuh for a rank.
 func (x *collective) shareArgs(rank int) *sharesArgs {
 	s := &sharesArgs{args: *x.args(rank)}
-	s.source, s.passed = x.turn(rank)
 	for r, share := range x.shares[rank] {
 		s.args.input[r], s.args.output[r], s.bytes[r] = share.from, share.to, share.bytes
 	}
-	own := &s.args.output[rank]
-	switch inPlace := s.args.input[rank] == *own; {
-	case inPlace && x.launch.Algorithm == TwoShotPush:
-		*own = 0
-	case inPlace && !x.task.Collective.Reduces():
-		s.args.input[rank] = 0
+	switch {
+	case x.launch.Algorithm == RingPush:
+		s.source, s.passed = x.place(rank)
+	case x.launch.Algorithm == OneShotPull:
+		for r := range x.task.Ranks {
+			s.args.input[r] = x.shares[r][rank].from
+		}
+	case !x.task.Collective.Reduces() && s.args.input[rank] == s.args.output[rank]:
+		s.args.input[rank] = 0 // it is there already
 	}
 	return s
+}
+
+// place returns which rank comes before one on the chain, the number of ranks for none,
+// and whether there is one behind it. The root of a Broadcast is the first, that of a
+// Reduce the last.
+func (x *collective) place(rank int) (source, passed uint32) {
+	n, first := x.task.Ranks, x.task.Root
+	if x.task.Collective.Reduces() {
+		first = (first + 1) % n
+	}
+	source = uint32((rank + n - 1) % n)
+	if rank == first {
+		source = uint32(n)
+	}
+	return source, bit((rank+1)%n != first)
 }
 
 func (x *collective) args(rank int) *args {

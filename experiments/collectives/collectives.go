@@ -5,6 +5,7 @@
 package collectives
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"io"
@@ -61,6 +62,7 @@ func Read(gpus int, c model.Collective) (results []Result, err error) {
 			r.Windows = row.Time
 		}
 	}
+	slices.SortFunc(results, bySize)
 	return results, nil
 }
 
@@ -69,6 +71,8 @@ func read(gpus int) ([]rows.Row, error) {
 	list, err := hotkernels.Measured(files, fmt.Sprintf("h200x%d.csv", gpus))
 	return slices.DeleteFunc(list, func(r rows.Row) bool { return r.InPlace }), err
 }
+
+func bySize(a, b Result) int { return cmp.Compare(a.Bytes, b.Bytes) }
 
 func sweep(gpus int) ([]hotkernels.Launch, error) {
 	name := fmt.Sprintf("sweep-h200x%d.csv", gpus)

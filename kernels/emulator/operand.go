@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -142,6 +143,41 @@ func (k *kernel) store(parts, operands []string) (func(*lane), error) {
 		for i, v := range from {
 			l.err = l.machine.store(address+uint64(i*t.bytes), t.bytes, v(l))
 		}
+	}, nil
+}
+
+// mbarrier compiles barriers in shared memory, 8 bytes: how many are to arrive, how many
+// of them have still to, and the parity of the phase.
+func (k *kernel) mbarrier(what string, operands []string) (func(*lane), error) {
+	place := slices.IndexFunc(operands, func(o string) bool { return o[0] == '[' })
+	at, err := k.place(operands[place])
+	if err != nil {
+		return nil, err
+	}
+	value := func(*lane) uint64 { return 0 }
+	if len(operands) > place+1 {
+		if value, err = k.operand(operands[place+1], "u32"); err != nil {
+			return nil, err
+		}
+	}
+	if what == "init" {
+		return func(l *lane) { l.err = l.machine.store(at(l), 8, value(l)|value(l)<<16) }, nil
+	}
+	into := k.register(operands[0])
+	return func(l *lane) {
+		var state uint64
+		if state, l.err = l.machine.load(at(l), 8); l.err != nil {
+			return
+		}
+		all, due, parity := state&0xffff, state>>16&0xffff, state>>32
+		if what == "test_wait" {
+			l.registers[into] = truth(parity != value(l))
+			return
+		}
+		if due--; due == 0 {
+			due, parity = all, 1-parity
+		}
+		l.err = l.machine.store(at(l), 8, all|due<<16|parity<<32)
 	}, nil
 }
 

@@ -178,6 +178,8 @@ func (k *kernel) instruction(text string) (i instruction, to string, err error) 
 		i.run, err = k.load(parts, operands)
 	case "st":
 		i.run, err = k.store(parts, operands)
+	case "mbarrier":
+		i.run, err = k.mbarrier(parts[1], operands)
 	case "mov":
 		i.run, err = k.move(parts[1], operands)
 	default:

@@ -34,7 +34,7 @@ const (
 	// known counts those that files have constants of.
 	known     = int(model.NVLSTree) + 1
 	protocols = int(model.Simple) + 1
-	kernels   = 33
+	kernels   = 32
 )
 
 // Profile is the set of constants of one kind of machine. Its model of a step:

@@ -60,14 +60,15 @@ func (k *kernel) ringCast(t schedule.Task, s schedule.Shape, far bool) Predictio
 func (d *Predictor) predictTreeCast(t schedule.Task) (slowest Prediction) {
 	s := schedule.TreeShape(t)
 	k := d.kernel(t, &s)
-	for ch := range min(s.Channels, len(d.cast.reach)) {
+	reach := d.cast().reach
+	for ch := range min(s.Channels, len(reach)) {
 		if ch == s.Channels-1 {
 			t.Count, t.Channels = schedule.LastPart(t), 1
 			s = schedule.TreeShape(t)
-		} else if d.cast.reach[ch].covered {
+		} else if reach[ch].covered {
 			continue
 		}
-		if p := k.treeCast(t, s, &d.cast.reach[ch]); p.sum() > slowest.sum() {
+		if p := k.treeCast(t, s, &reach[ch]); p.sum() > slowest.sum() {
 			slowest = p
 		}
 	}
@@ -78,10 +79,10 @@ func (d *Predictor) predictTreeCast(t schedule.Task) (slowest Prediction) {
 func (k *kernel) treeCast(t schedule.Task, s schedule.Shape, r *reach) Prediction {
 	// A worker has a buffer for each rank that is next to its own, and one of its own:
 	// most have two, those that pass on to other nodes have more.
-	w, begin, chain, head, end := &k.cast.broadcast, 1+float64(r.root)+k.input, k.passes(), 1+float64(r.inner)+k.slots, k.keeps()
+	w, begin, chain, head, end := &k.cast().broadcast, 1+float64(r.root)+k.input, k.passes(), 1+float64(r.inner)+k.slots, k.keeps()
 	switch {
 	case t.Collective == model.Reduce:
-		w, begin, chain, head, end = &k.cast.reduce, k.sends(), k.reduces(), head+k.input, 2+float64(r.root)+k.input+k.slots
+		w, begin, chain, head, end = &k.cast().reduce, k.sends(), k.reduces(), head+k.input, 2+float64(r.root)+k.input+k.slots
 	case !t.InPlace:
 		begin++
 	}
@@ -112,7 +113,8 @@ type castWays struct {
 
 // castWays goes through the hops of trees that are hung up by the first rank, at the
 // ranks of the first nodes.
-func (d *Predictor) castWays(c *topo.Cluster, t *search.Trees) (w castWays) {
+func (d *Predictor) castWays(c *topo.Cluster, t *search.Trees) *castWays {
+	var w castWays
 	intra, inter := newLoad(c, d.profile, profile.HopNVLink), newLoad(c, d.profile, profile.HopNET)
 	down, up := [2]places{{}, {}}, [2]places{{}, {}} // by the hops from the root, and by those from the leaves
 	for ch := range t.Channels() {
@@ -158,5 +160,5 @@ func (d *Predictor) castWays(c *topo.Cluster, t *search.Trees) (w castWays) {
 	}
 	w.broadcast = ways{intra: down[0].apart(intra.way), inter: down[1].apart(inter.way)}
 	w.reduce = ways{intra: up[0].apart(intra.way), inter: up[1].apart(inter.way)}
-	return w
+	return &w
 }

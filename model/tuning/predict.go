@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"tutti/model"
 	"tutti/model/profile"
@@ -57,7 +58,7 @@ type Predictor struct {
 	backToBack               bool
 	ring, rail, tree, simple ways
 	depth                    [2]reach // of both trees
-	cast                     castWays
+	cast                     func() *castWays
 	rounds                   ways // from every rank to one of its node, or to its like in another
 	crossing                 way  // to one of another place in another node, from one rank of each
 	pairs                    way  // from a rank to each other of its node
@@ -105,7 +106,8 @@ func newPredictor(c *topo.Cluster, g search.Graphs, p *profile.Profile) *Predict
 	}
 	d.rounds, d.crossing = d.roundWays(c)
 	trees := search.NewTrees(c, g.Tree)
-	d.tree, d.cast = d.treeWays(c, trees), d.castWays(c, trees)
+	d.tree = d.treeWays(c, trees)
+	d.cast = sync.OnceValue(func() *castWays { return d.castWays(c, trees) }) // which are long to find
 	for i, ch := range []int{0, trees.Twin(0)} {
 		d.depth[i] = newReach(trees, ch, top(trees, ch), d.perNode)
 	}

@@ -11,7 +11,10 @@ func (d digest) add(n uint64) digest { return digest(splitmix.Mix(uint64(d) ^ sp
 // sum stands for a multiset of digests.
 type sum uint64
 
-func (s *sum) plus(d digest) { *s += sum(splitmix.Mix(uint64(d))) }
+func (s *sum) plus(d digest) { s.times(1, d) }
+
+// times adds a digest so many times.
+func (s *sum) times(n uint64, d digest) { *s += sum(n * splitmix.Mix(uint64(d))) }
 
 // distinct returns how many different digests there are.
 func distinct(list []digest) int {

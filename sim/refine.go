@@ -90,17 +90,26 @@ func (y *symmetry) link(node int, r ref) int {
 func (y *symmetry) crossedAmong(c []digest, perPlace int) []digest {
 	places, _ := y.cluster.Places()
 	nodes := y.cluster.Nodes
-	crossed := make([]sum, (places-nodes)*perPlace)
-	for node, number := range y.shape {
-		for _, n := range y.shapes[number].connections {
+	type crossing struct {
+		link ref
+		user digest
+	}
+	users := make([]map[crossing]uint64, len(y.shapes)) // how many of a class; those above the machines are the same for a shape
+	for i, s := range y.shapes {
+		users[i] = map[crossing]uint64{}
+		for _, n := range s.connections {
 			for _, link := range n.links {
-				if link.at == own {
-					continue
-				}
-				if place := int(y.neighbours[node][link.at]); place >= nodes {
-					crossed[(place-nodes)*perPlace+int(link.local)].plus(digest(node).add(uint64(c[n.local])))
+				if link.at != own && int(y.neighbours[s.node][link.at]) >= nodes {
+					users[i][crossing{link, c[n.local]}]++
 				}
 			}
+		}
+	}
+	crossed := make([]sum, (places-nodes)*perPlace)
+	for node, number := range y.shape {
+		for u, count := range users[number] {
+			place := int(y.neighbours[node][u.link.at])
+			crossed[(place-nodes)*perPlace+int(u.link.local)].times(count, digest(node).add(uint64(u.user)))
 		}
 	}
 	all := make([]digest, perPlace)

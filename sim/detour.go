@@ -179,7 +179,8 @@ func (x *simulation) turn(t turn) {
 			continue
 		}
 		l := &x.links[r.link]
-		if rest, ok := l.take(x.flows, x.now, ^id); ok {
+		l.advance(x.flows, x.now)
+		if rest, ok := l.take(x.flows, ^id); ok {
 			left = max(left, float64(rest)/float64(l.pace.Of(size)))
 			n.flows--
 			x.touch(l, r.link)
@@ -190,7 +191,7 @@ func (x *simulation) turn(t turn) {
 			continue
 		}
 		l := &x.links[r.link]
-		l.add(x.flows, x.now, max(1, units.Bytes(math.Ceil(left*float64(size)))), ^id, r.weight)
+		l.announce(x.flows, flow{x.now, max(1, units.Bytes(math.Ceil(left*float64(size)))), ^id, r.weight})
 		n.flows++
 		x.touch(l, r.link)
 	}

@@ -117,7 +117,7 @@ func (x *simulation) await(changes []change) {
 	x.changes = changes
 	varies := map[int32]bool{}
 	for i, c := range changes {
-		x.queue.Push(c.at, int32(len(x.workers)+len(x.connections)+i))
+		x.queue.Push(c.at, int32(len(x.connections)+i))
 		if c.turns == nil {
 			varies[x.wires.merged[c.used]] = true
 		}
@@ -162,7 +162,7 @@ func (x *simulation) change(c change) {
 	}
 	id := x.wires.merged[c.used]
 	l := &x.links[id]
-	l.advance(x.now)
+	l.advance(x.flows, x.now)
 	l.rest = 0
 	x.wires.used[c.used].varies.end(x.loads()[c.used].Busy, x.now, l.count > 0, c.rate)
 	if l.failed = c.rate == 0; l.failed {
@@ -171,8 +171,8 @@ func (x *simulation) change(c change) {
 	before := l.pace
 	l.pace = x.wires.used[c.used].pace.Slower(c.rate)
 	for i := range l.count {
-		f := &x.flows[l.first+l.wrap(l.head+i)]
-		f.end = l.clock + l.pace.Rescale(f.end-l.clock, before)
+		f := l.flow(x.flows, i)
+		f.at = l.clock + l.pace.Rescale(f.at-l.clock, before)
 	}
 	x.touch(l, id)
 }
@@ -181,10 +181,13 @@ func (x *simulation) change(c change) {
 func (x *simulation) stranded() error {
 	for i := range x.links {
 		l := &x.links[i]
+		if l.failed {
+			l.advance(x.flows, never)
+		}
 		if !l.failed || l.count == 0 {
 			continue
 		}
-		owner := x.flows[l.first+l.head].owner
+		owner := l.flow(x.flows, 0).owner
 		if owner < 0 {
 			owner = x.ends[x.connections[^owner].firstEnd]
 		}

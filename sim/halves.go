@@ -84,15 +84,21 @@ func newHalves(y *symmetry, within [3][]int32) *halves {
 			})))
 		}
 	})
-	for node, number := range y.shape {
-		s := y.shapes[number]
-		for i := range s.connections {
-			c := &s.connections[i]
+	type above struct{ local, at, link int32 }
+	crossed, first := make([][]above, len(y.shapes)), membersOf(within[2]).first
+	for i, s := range y.shapes {
+		for k := range s.connections {
+			c := &s.connections[k]
 			for _, l := range s.links(c) {
-				if place := y.place(node, l); place >= y.cluster.Nodes && slices.Index(within[2], within[2][l.local]) == int(l.local) {
-					h.trunks = append(h.trunks, trunk{node, within[1][c.local], y.cluster.LinkAt(place, int(l.local))})
+				if y.place(s.node, l) >= y.cluster.Nodes && first[within[2][l.local]] == l.local {
+					crossed[i] = append(crossed[i], above{within[1][c.local], l.at, l.local})
 				}
 			}
+		}
+	}
+	for node, number := range y.shape {
+		for _, c := range crossed[number] {
+			h.trunks = append(h.trunks, trunk{node, c.local, y.cluster.LinkAt(int(y.neighbours[node][c.at]), int(c.link))})
 		}
 	}
 	return h
@@ -258,10 +264,11 @@ func (x *simulation) learn(m message) {
 	n := &x.connections[m.half]
 	switch m.kind {
 	case comes:
-		x.slots[n.firstSlot+n.staged%n.slots].last = int64(m.size)
+		s := &x.slots[n.firstSlot+n.staged%n.slots]
+		s.ready, s.last = m.at, int64(m.size)
 		n.bytes += int64(m.size)
 		if n.staged++; n.staged == n.put+1 {
-			x.send(m.half)
+			x.sendAt(m.half, m.at)
 		}
 	case leaves:
 		n.ahead++

@@ -13,7 +13,8 @@ import (
 )
 
 // simulation is the state of a run. What is touched for each event is small and
-// free of pointers; what is needed now and then stands apart.
+// free of pointers; what is needed now and then stands apart. Workers, connections
+// and links take a line of the cache each.
 type simulation struct {
 	workers     []worker
 	ports       []port // of all workers, inbound before outbound
@@ -43,7 +44,8 @@ type simulation struct {
 	listeners            [][]int32    // by half: those that have their other part from it
 	early                [][]message  // by half: of slots that become free before their items are delivered here
 	multimem             float64      // share of a link's rate for multicasts and reductions
-	queue                event.Queue  // of worker numbers, and of ^link numbers
+	queue                event.Queue  // of connection numbers, and of ^link numbers
+	fetched              units.Time   // so that what is fetched has a use
 	able                 []int32      // workers that can go on, last come first served: they are in the cache
 	touched              []int32      // links whose event is to be set at the end of this instant
 	now                  units.Time
@@ -95,6 +97,7 @@ type worker struct {
 	tried     int16 // uses of the step that are known to be ready
 	period    int8
 	state     state
+	_         [8]byte // fills the line
 }
 
 // port is a worker's end of a connection.
@@ -112,18 +115,17 @@ type connection struct {
 	firstEnd, from, to int32 // writers, then readers
 	firstLink, links   int32
 	bytes              int64 // on the links, of all items so far
-	flows              int32 // on links, of the item that crosses the network
+	flows              int32 // on links, or announced, of the item that crosses the network
+	ahead              int16 // of a half: how many items more have left the other end's links
 	way                uint16
 	kind               uint8
 	mover              mover
-	remote             bool  // through the network
-	alone              bool  // on its links, which have been merged into one
-	fetched            bool  // by the reader, from the writer's input
-	direct             bool  // the writer can reach the reader's output
-	half               bool  // the other end's part comes from another half
-	crossed            bool  // of a half: an item has left this end's links, and not the other's
-	ahead              int32 // of a half: how many items more have left the other end's links
-	streams            bool  // the data carries flags: it can be read while it is written
+	remote             bool // through the network
+	alone              bool // on its links, which have been merged into one
+	direct             bool // the writer can reach the reader's output
+	half               bool // the other end's part comes from another half
+	crossed            bool // of a half: an item has left this end's links, and not the other's
+	streams            bool // the data carries flags: it can be read while it is written
 }
 
 // unknown stands for an instant.
@@ -138,9 +140,6 @@ const (
 	theWriters
 	theReaders
 )
-
-// readers tells whether it is the readers that move the items over the links.
-func (n *connection) readers() bool { return n.kind == uint8(schedule.Reduction) || n.fetched }
 
 // way is what the ways of connections over wires of the same kinds have in
 // common.
@@ -256,7 +255,10 @@ func (x *simulation) layConnections(p *profile.Profile, at workers, poster profi
 		n.firstEnd, n.from = int32(len(x.ends)), x.addEnds(i, described.From)
 		n.to = x.addEnds(i, described.To)
 		beside := described.Kind == schedule.PointToPoint && !n.remote
-		n.fetched = described.Storage == schedule.InInput
+		n.mover = theWriters
+		if described.Kind == schedule.Reduction || described.Storage == schedule.InInput {
+			n.mover = theReaders
+		}
 		n.direct = described.Storage == schedule.InOutput
 		n.streams = beside && described.Storage == schedule.Staged && task.Protocol != model.Simple
 		over := way{arrival: latency + stored + p.Handover[hop][task.Algorithm][task.Protocol], credit: latency}
@@ -283,12 +285,8 @@ func (x *simulation) layLinks(changes []change) {
 	x.links, x.routes = x.wires.merge(func(i int, first, count int32) {
 		n := &x.connections[i]
 		n.firstLink, n.links = first, count
-		switch {
-		case count == 0 || n.remote:
-		case n.readers():
-			n.mover = theReaders
-		default:
-			n.mover = theWriters
+		if count == 0 || n.remote {
+			n.mover = nobody
 		}
 	})
 	changes = append(changes, x.turns()...)

@@ -8,6 +8,10 @@ import "tutti/model/units"
 // flows need no attention while others come and go (processor sharing in
 // virtual time). A link that serves its flows in turn counts as one that a single
 // flow is on, which ends when all before it have been served.
+//
+// Flows are announced to a link before they come, as far as that is known. They
+// need no events to come: a link is brought up to date when it is looked at, and
+// foresees when the next flow ends.
 type link struct {
 	pace  units.Pace
 	clock units.Time // service given to each flow
@@ -15,11 +19,13 @@ type link struct {
 	due   units.Time // instant of the earliest event that is to come, or never
 	rest  int32      // real time, below load, that is not on the clock yet
 	load  int32      // flows on the link, each as often as it counts
-	// The link's part of the simulation's flows: a ring, by end.
-	first, room, head, count int32
-	failed                   bool // carries nothing
-	touched                  bool // in this instant: the event is still to be set
-	inTurn                   bool // serves flows one after another, not at once
+	// The link's part of the simulation's flows: a ring of those on the link, by end,
+	// and then of those to come, by when they do.
+	first, room, head int32
+	count, coming     int32
+	failed            bool // carries nothing
+	touched           bool // in this instant: the event is still to be set
+	inTurn            bool // serves flows one after another, not at once
 }
 
 // never is later than any event.
@@ -27,7 +33,9 @@ const never = units.Time(1<<63 - 1)
 
 // flow is one item on one link.
 type flow struct {
-	end units.Time // on the link's clock
+	// at is when it ends, on the link's clock, or when it comes.
+	at   units.Time
+	size units.Bytes
 	// owner is the worker that waits for the flow or, as ^connection, the
 	// connection whose item it is.
 	owner int32
@@ -35,8 +43,52 @@ type flow struct {
 	weight int32
 }
 
-// advance brings the clock up to now.
-func (l *link) advance(now units.Time) {
+// on returns the flows on the link, the first to end last, and coming those that
+// flow returns the i-th flow of the ring: from count on they are still to come.
+func (l *link) flow(flows []flow, i int32) *flow {
+	if i += l.head; i >= l.room {
+		i -= l.room
+	}
+	return &flows[l.first+i]
+}
+
+// announce has a flow come to the link at an instant. A connection has one item on
+// its links at a time, so that there is room.
+func (l *link) announce(flows []flow, f flow) {
+	l.insert(flows, l.count, l.count+l.coming, f)
+	l.coming++
+}
+
+// insert puts a flow among those from a place up to another, behind which there is
+// room, in order: mostly it is the last.
+func (l *link) insert(flows []flow, from, to int32, f flow) {
+	at := l.flow(flows, to)
+	for ; to > from; to-- {
+		before := l.flow(flows, to-1)
+		if before.at <= f.at {
+			break
+		}
+		*at = *before
+		at = before
+	}
+	*at = f
+}
+
+// advance brings the link up to now, if no flow ends before.
+func (l *link) advance(flows []flow, now units.Time) {
+	for l.coming > 0 {
+		f := *l.flow(flows, l.count)
+		if f.at > now {
+			break
+		}
+		l.serve(f.at)
+		l.add(flows, f)
+	}
+	l.serve(now)
+}
+
+// serve goes on to an instant up to which no flow comes or goes.
+func (l *link) serve(now units.Time) {
 	if l.failed {
 		l.asOf = now
 		return
@@ -55,54 +107,87 @@ func (l *link) advance(now units.Time) {
 	l.asOf = now
 }
 
-// add puts a flow on the link. Flows come nearly in the order of their ends. A
-// connection has one item on its links at a time, so that there is room.
-func (l *link) add(flows []flow, now units.Time, size units.Bytes, owner, weight int32) {
-	l.advance(now)
-	l.rest = 0
-	own := flows[l.first : l.first+l.room]
-	end := l.clock + l.pace.Of(size)
-	at := l.wrap(l.head + l.count)
-	if l.inTurn {
+// add puts the first flow that is to come on the link.
+func (l *link) add(flows []flow, f flow) {
+	if f.at = l.clock + l.pace.Of(f.size); l.inTurn {
 		if l.count > 0 {
-			end += own[l.wrap(at+l.room-1)].end - l.clock
+			f.at += l.flow(flows, l.count-1).at - l.clock
 		}
-		l.load, weight = 1, 0
+		l.load, f.weight = 1, 0
 	}
-	for range l.count {
-		before := l.wrap(at + l.room - 1)
-		if own[before].end <= end {
+	l.insert(flows, 0, l.count, f)
+	l.count++
+	l.coming--
+	l.load += f.weight
+	l.rest = 0
+}
+
+// next returns the instant at which the first flow ends, if no other is announced.
+func (l *link) next(flows []flow) units.Time {
+	if l.failed || l.count+l.coming == 0 {
+		return never
+	}
+	at, clock, load, end := l.asOf-units.Time(l.rest), l.clock, units.Time(l.load), never
+	if l.count > 0 {
+		end = l.flow(flows, 0).at
+	}
+	for i := range l.coming {
+		f := l.flow(flows, l.count+i)
+		if end < never && (l.inTurn || f.at >= at+(end-clock)*load) {
 			break
 		}
-		own[at] = own[before]
-		at = before
+		if load > 0 {
+			clock += (f.at - at) / load
+		}
+		at, end = f.at, min(end, clock+l.pace.Of(f.size))
+		if load += units.Time(f.weight); l.inTurn {
+			load = 1
+		}
 	}
-	own[at] = flow{end, owner, weight}
-	l.count++
-	l.load += weight
+	return at + (end-clock)*load
+}
+
+// done takes a flow that has ended off the link, which is up to date, and returns
+// its owner; ok is false if there is none.
+func (l *link) done(flows []flow) (owner int32, ok bool) {
+	if l.count == 0 {
+		return 0, false
+	}
+	f := l.flow(flows, 0)
+	if f.at > l.clock {
+		return 0, false
+	}
+	if l.head++; l.head == l.room {
+		l.head = 0
+	}
+	l.count--
+	l.load -= f.weight
+	if l.inTurn && l.count == 0 {
+		l.load = 0
+	}
+	l.rest = 0
+	return f.owner, true
 }
 
 // take takes an owner's flow off the link, if it has one there, and returns what
 // it still needs on the link to itself.
-func (l *link) take(flows []flow, now units.Time, owner int32) (left units.Time, ok bool) {
-	l.advance(now)
-	own := flows[l.first : l.first+l.room]
+func (l *link) take(flows []flow, owner int32) (left units.Time, ok bool) {
 	begin := l.clock // of the flow's service
 	for i := range l.count {
-		f := own[l.wrap(l.head+i)]
+		f := *l.flow(flows, i)
 		if f.owner != owner {
 			if l.inTurn {
-				begin = max(begin, f.end)
+				begin = max(begin, f.at)
 			}
 			continue
 		}
-		left = max(0, f.end-begin)
-		for ; i < l.count-1; i++ {
-			next := own[l.wrap(l.head+i+1)]
-			if l.inTurn { // those behind it move up
-				next.end -= left
+		left = max(0, f.at-begin)
+		for ; i < l.count+l.coming-1; i++ {
+			next := *l.flow(flows, i+1)
+			if l.inTurn && i < l.count-1 { // those behind it move up
+				next.at -= left
 			}
-			own[l.wrap(l.head+i)] = next
+			*l.flow(flows, i) = next
 		}
 		l.count--
 		l.load -= f.weight
@@ -113,40 +198,4 @@ func (l *link) take(flows []flow, now units.Time, owner int32) (left units.Time,
 		return left, true
 	}
 	return 0, false
-}
-
-// wrap counts a place of the ring, below twice its size, round.
-func (l *link) wrap(at int32) int32 {
-	if at >= l.room {
-		at -= l.room
-	}
-	return at
-}
-
-// next returns the instant at which the first flow ends, if no other comes.
-func (l *link) next(flows []flow) units.Time {
-	if l.count == 0 || l.failed {
-		return never
-	}
-	return l.asOf + (flows[l.first+l.head].end-l.clock)*units.Time(l.load) - units.Time(l.rest)
-}
-
-// done removes a flow that has ended and returns its owner; ok is false if none
-// has.
-func (l *link) done(flows []flow) (owner int32, ok bool) {
-	if l.count == 0 {
-		return 0, false
-	}
-	f := &flows[l.first+l.head]
-	if f.end > l.clock {
-		return 0, false
-	}
-	l.head = l.wrap(l.head + 1)
-	l.count--
-	l.load -= f.weight
-	if l.inTurn && l.count == 0 {
-		l.load = 0
-	}
-	l.rest = 0
-	return f.owner, true
 }

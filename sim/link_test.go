@@ -13,14 +13,16 @@ import (
 func TestTakeInTurn(t *testing.T) {
 	l, flows := link{pace: units.GBps.Pace(), inTurn: true, room: 3}, make([]flow, 3)
 	for owner, size := range []units.Bytes{1000, 2000, 3000} {
-		l.add(flows, 0, size, int32(owner), 1)
+		l.announce(flows, flow{0, size, int32(owner), 1})
 	}
-	left, ok := l.take(flows, units.Microsecond/2, 1)
+	l.advance(flows, units.Microsecond/2)
+	left, ok := l.take(flows, 1)
 	assert.True(t, ok)
 	assert.Equal(t, 2*units.Microsecond, left)
-	left, _ = l.take(flows, units.Microsecond/2, 0)
+	left, _ = l.take(flows, 0)
 	assert.Equal(t, units.Microsecond/2, left)
 	assert.Equal(t, units.Microsecond/2+3*units.Microsecond, l.next(flows))
-	l.take(flows, units.Microsecond, 2)
+	l.advance(flows, units.Microsecond)
+	l.take(flows, 2)
 	assert.Zero(t, l.load)
 }

@@ -70,7 +70,7 @@ func (x *simulation) posted(id int32) bool {
 		p.free[by] = max(p.free[by], staged) + p.message
 		p.phases[id] = posting
 		if p.free[by] > x.now {
-			x.queue.Push(p.free[by], int32(len(x.workers))+id)
+			x.queue.Push(p.free[by], id)
 			return false
 		}
 	}
@@ -85,7 +85,7 @@ func (x *simulation) through(id int32) bool {
 	end := p.since[id] + p.pace.Of(units.Bytes(x.slots[n.firstSlot+n.put%n.slots].last))
 	if p.phases[id] == moving && end > x.now {
 		p.phases[id] = arriving
-		x.queue.Push(end, int32(len(x.workers))+id)
+		x.queue.Push(end, id)
 		return false
 	}
 	p.phases[id] = idle

@@ -3,6 +3,7 @@ package sim
 import (
 	"tutti/model/schedule"
 	"tutti/model/units"
+	"tutti/sim/event"
 )
 
 // run carries out the schedule. Steps are worked out ahead of time: a worker
@@ -16,6 +17,9 @@ func (x *simulation) run() {
 
 // beginAll begins all workers, or those of the first calls.
 func (x *simulation) beginAll() {
+	if len(x.workers) >= manyWorkers {
+		x.queue.Soon = x.fetch
+	}
 	if x.watch != nil {
 		x.begins, x.froms = make([]units.Time, len(x.workers)), make([]units.Time, len(x.workers))
 		x.sends = make([]units.Time, len(x.connections))
@@ -33,6 +37,37 @@ func (x *simulation) beginAll() {
 	x.work()
 }
 
+// manyWorkers are more than a core's cache has room for.
+const manyWorkers = 1 << 12
+
+// fetch reads what events will need that are to come: links, the flows that end
+// first, and whose these are, each for all events before the next, as a processor
+// fetches side by side what does not depend on each other.
+func (x *simulation) fetch(soon []event.Event) {
+	sum := units.Time(0)
+	for _, e := range soon {
+		if e.ID < 0 {
+			sum += x.links[^e.ID].asOf
+		}
+	}
+	for _, e := range soon {
+		if e.ID < 0 {
+			sum += x.links[^e.ID].flow(x.flows, 0).at
+		}
+	}
+	for _, e := range soon {
+		if e.ID >= 0 {
+			continue
+		}
+		if owner := x.links[^e.ID].flow(x.flows, 0).owner; owner >= 0 {
+			sum += x.workers[owner].ready
+		} else {
+			sum += units.Time(x.connections[^owner].put)
+		}
+	}
+	x.fetched = sum
+}
+
 // proceed goes on up to an instant, and tells whether more is to come.
 func (x *simulation) proceed(until units.Time) bool {
 	for {
@@ -48,14 +83,14 @@ func (x *simulation) proceed(until units.Time) bool {
 		switch id := int(e.ID); {
 		case id < 0:
 			x.tick(^e.ID)
-		case id < len(x.workers):
-			x.load(e.ID)
-		case id < len(x.workers)+len(x.connections):
-			x.send(e.ID - int32(len(x.workers)))
+		case id < len(x.connections):
+			if x.posts == nil || x.posted(e.ID) {
+				x.send(e.ID, x.now)
+			}
 		case x.shard == nil:
-			x.change(x.changes[id-len(x.workers)-len(x.connections)])
+			x.change(x.changes[id-len(x.connections)])
 		default:
-			x.handle(id - len(x.workers) - len(x.connections))
+			x.handle(id - len(x.connections))
 		}
 		x.work()
 	}
@@ -113,7 +148,6 @@ func (x *simulation) step(id int32) (ended bool) {
 		return false
 	}
 	o := &x.operations[w.operation]
-	flows := false
 	for at := o.first + int32(w.tried); at < o.end; at++ {
 		u := &x.uses[at]
 		p := &x.ports[w.ports+u.port]
@@ -152,7 +186,7 @@ func (x *simulation) step(id int32) (ended bool) {
 			if n.alone {
 				w.ready = max(w.ready, begin+x.crossed(n, u.wire))
 			} else {
-				flows = true
+				w.flows += x.transfer(n, u.wire, id, begin)
 			}
 		}
 		if !n.streams {
@@ -170,29 +204,11 @@ func (x *simulation) step(id int32) (ended bool) {
 			w.flows++
 		}
 	}
-	if flows {
-		w.flows++ // until they are on the links
-		x.queue.Push(begin, id)
-	}
 	if w.flows > 0 {
 		w.state = running
 		return false
 	}
 	return true
-}
-
-// load puts the items of a worker's step on links.
-func (x *simulation) load(id int32) {
-	w := &x.workers[id]
-	o := &x.operations[w.operation]
-	for at := o.first; at < o.end; at++ {
-		u := &x.uses[at]
-		n := &x.connections[x.ports[w.ports+u.port].connection]
-		if n.mover == o.side(at) && !n.alone {
-			w.flows += x.transfer(n, u.wire, id)
-		}
-	}
-	x.release(id, x.now)
 }
 
 // release takes away one of the things that a running step waits for; the step
@@ -242,7 +258,7 @@ func (x *simulation) end(id int32) {
 				continue
 			}
 			if n.staged++; n.staged == n.put+1 {
-				x.queue.Push(s.ready, int32(len(x.workers))+p.connection)
+				x.sendAt(p.connection, s.ready)
 			}
 		case n.streams:
 			s.last = int64(w.ready + x.arrival(n, o))
@@ -324,17 +340,31 @@ func (x *simulation) wake(c int32, ids []int32) {
 	}
 }
 
-// send starts the next item of a remote connection on its way.
-func (x *simulation) send(id int32) {
-	if x.posts != nil && !x.posted(id) {
-		return
-	}
+// sendAt has the next item of a remote connection sent at an instant. It is
+// announced to its links at once, if there are any, nothing can change that, and
+// few others are to come.
+func (x *simulation) sendAt(id int32, at units.Time) {
+	const few = 16
 	n := &x.connections[id]
-	x.sent(id, x.now)
+	ahead := x.posts == nil && len(x.changes) == 0 && n.links > 0 && x.slots[n.firstSlot+n.put%n.slots].last > 0
+	for i := n.firstLink; i < n.firstLink+n.links && ahead; i++ {
+		ahead = x.links[x.routes[i].link].coming < few
+	}
+	if ahead {
+		x.send(id, at)
+	} else {
+		x.queue.Push(at, id)
+	}
+}
+
+// send starts the next item of a remote connection on its way.
+func (x *simulation) send(id int32, at units.Time) {
+	n := &x.connections[id]
+	x.sent(id, at)
 	size := units.Bytes(x.slots[n.firstSlot+n.put%n.slots].last)
-	n.flows = x.transfer(n, size, ^id)
+	n.flows = x.transfer(n, size, ^id, at)
 	if n.half && x.ends[n.firstEnd] != none {
-		x.tell(id, comes, x.now, size)
+		x.tell(id, comes, at, size)
 	}
 	if n.flows == 0 {
 		x.arrive(id)
@@ -365,7 +395,7 @@ func (x *simulation) deliver(id int32) {
 		return
 	}
 	staged := x.slots[n.firstSlot+n.put%n.slots].ready
-	x.queue.Push(max(x.now, staged), int32(len(x.workers))+id)
+	x.sendAt(id, max(x.now, staged))
 }
 
 // crossed returns how long an item takes over links that nothing else crosses.
@@ -389,16 +419,19 @@ func (x *simulation) switched(n *connection) bool {
 	return n.kind != uint8(schedule.PointToPoint) && !n.remote
 }
 
-// transfer puts an item on the links of a connection, and returns on how many.
-func (x *simulation) transfer(n *connection, size units.Bytes, owner int32) int32 {
+// transfer has an item come to the links of a connection at an instant, and returns
+// to how many.
+func (x *simulation) transfer(n *connection, size units.Bytes, owner int32, at units.Time) int32 {
 	if size == 0 {
 		return 0
 	}
 	size = x.moved(n, size)
 	for _, r := range x.routes[n.firstLink : n.firstLink+n.links] {
 		l := &x.links[r.link]
-		l.add(x.flows, x.now, size, owner, r.weight)
-		x.touch(l, r.link)
+		l.announce(x.flows, flow{at, size, owner, r.weight})
+		if at < l.due {
+			x.touch(l, r.link)
+		}
 	}
 	return n.links
 }
@@ -411,8 +444,9 @@ func (x *simulation) touch(l *link, id int32) {
 	}
 }
 
-// settle sets the events of links on which flows have come or gone, unless an
-// earlier one is set: it will see that it is too early, and set the next.
+// settle sets the events of links on which flows have gone, or to which they have
+// been announced, unless an earlier one is set: it will see that it is too early, and
+// set the next.
 func (x *simulation) settle() {
 	for _, id := range x.touched {
 		l := &x.links[id]
@@ -433,7 +467,7 @@ func (x *simulation) tick(id int32) {
 	}
 	l.due = never
 	x.touch(l, id)
-	l.advance(x.now)
+	l.advance(x.flows, x.now)
 	for {
 		owner, ok := l.done(x.flows)
 		switch {

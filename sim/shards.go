@@ -235,7 +235,7 @@ func (x *simulation) receive(m message) {
 		x.learn(m)
 		return
 	}
-	x.queue.Push(m.at, int32(len(x.workers)+len(x.connections)+len(x.shard.inbox)))
+	x.queue.Push(m.at, int32(len(x.connections)+len(x.shard.inbox)))
 	x.shard.inbox = append(x.shard.inbox, m)
 }
 
@@ -302,15 +302,22 @@ func (x *simulation) ending(id int32, next units.Time) units.Time {
 func (x *simulation) leaving(n *connection, owner int32) (last units.Time) {
 	for _, r := range x.routes[n.firstLink : n.firstLink+n.links] {
 		l := &x.links[r.link]
+		l.advance(x.flows, x.now)
 		at, clock, load := l.asOf-units.Time(l.rest), l.clock, l.load
-		for i := range l.count {
-			f := &x.flows[l.first+l.wrap(l.head+i)]
-			at += (f.end - clock) * units.Time(load)
+		for i := range l.count + l.coming {
+			f := l.flow(x.flows, i)
+			if i >= l.count {
+				if f.owner == owner {
+					last = max(last, f.at+l.pace.Of(f.size))
+				}
+				continue
+			}
+			at += (f.at - clock) * units.Time(load)
 			if f.owner == owner {
 				last = max(last, at)
 				break
 			}
-			clock, load = f.end, load-f.weight
+			clock, load = f.at, load-f.weight
 		}
 	}
 	return last

@@ -13,7 +13,8 @@
 // machine, as all arithmetic is on integers.
 //
 // Only flows that share a link need to be gone through in the order of time, by
-// events. Everything else is worked out as soon as it is known, ahead of time:
+// events, and of these only that they leave it: when they come is told ahead
+// (link.go). Everything else is worked out as soon as it is known, ahead of time:
 // instants of items and slots travel with them, and the network of workers gives
 // the same result in whatever order they go on (Kahn, 1974). Links that can hold
 // nothing up are left out, those that are always crossed together are one, and

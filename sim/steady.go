@@ -105,13 +105,13 @@ func (s *steady) repeats(x *simulation, by units.Time) bool {
 	}
 	for i := range x.links {
 		a, b := &t.links[i], &x.links[i]
-		if a.count != b.count || a.rest != b.rest || a.load != b.load || a.touched != b.touched || !later(a.due, b.due) ||
+		if a.count != b.count || a.coming != b.coming || a.rest != b.rest || a.load != b.load || a.touched != b.touched || !later(a.due, b.due) ||
 			!later(a.asOf, b.asOf) && (a.count > 0 || a.room == 1 && a.asOf != b.asOf) {
 			return false
 		}
-		for j := range b.count {
-			f, g := &t.flows[a.first+a.wrap(a.head+j)], &x.flows[b.first+b.wrap(b.head+j)]
-			if f.owner != g.owner || f.weight != g.weight || f.end-a.clock != g.end-b.clock {
+		for j := range b.count + b.coming {
+			f, g := a.flow(t.flows, j), b.flow(x.flows, j)
+			if f.owner != g.owner || f.weight != g.weight || j < b.count && f.at-a.clock != g.at-b.clock || j >= b.count && (f.size != g.size || !later(f.at, g.at)) {
 				return false
 			}
 		}
@@ -158,6 +158,9 @@ func (s *steady) skip(x *simulation) {
 		a, b := &t.links[i], &x.links[i]
 		delay(a.asOf, &b.asOf)
 		delay(a.due, &b.due)
+		for j := b.count; j < b.count+b.coming; j++ {
+			delay(a.flow(t.flows, j).at, &b.flow(x.flows, j).at)
+		}
 	}
 	if by := (x.now - t.now) * units.Time(times); by > 0 {
 		x.now += by

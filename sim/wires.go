@@ -298,7 +298,7 @@ func (w *wires) movements(x *simulation) []movement {
 	for id := range list {
 		n := &x.connections[id]
 		ids := x.ends[n.firstEnd : n.firstEnd+n.from]
-		if n.readers() || n.half && ids[0] == none {
+		if n.mover == theReaders || n.half && ids[0] == none {
 			ids = x.ends[n.firstEnd+n.from : n.firstEnd+n.from+n.to]
 		}
 		m := movement{math.MaxInt64, math.MaxUint64}

@@ -27,12 +27,20 @@ type Event struct {
 // causality grants. Push and Pop allocate only while buckets grow. The zero
 // Queue is empty and starts at instant 0.
 type Queue struct {
+	// Soon, unless nil, is shown most events some time before they are popped, a few
+	// dozen at a time.
+	Soon func([]Event)
+
+	shown   units.Time // what was pushed up to here has been shown to Soon
 	last    units.Time // the instant of the last event popped
 	current int        // in buckets[0]: the next event to pop
 	filled  uint64     // the buckets above 0 that are not empty, one bit each
 	size    int
 	buckets [64][]Event
 }
+
+// most is how many events are shown at a time.
+const most = 128
 
 // Len returns the number of events in the queue.
 func (q *Queue) Len() int { return q.size }
@@ -123,6 +131,10 @@ func (q *Queue) refill(until units.Time) bool {
 	q.last = first
 	q.buckets[0], q.current = q.buckets[0][:0], 0
 	bucket := q.buckets[b]
+	if q.Soon != nil && first > q.shown && len(bucket) <= most {
+		q.shown = first | (1<<b - 1)
+		q.Soon(bucket)
+	}
 	for _, e := range bucket {
 		to := bits.Len64(uint64(e.At ^ q.last))
 		q.buckets[to] = append(q.buckets[to], e)

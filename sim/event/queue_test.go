@@ -18,6 +18,7 @@ func TestOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var q event.Queue
 		var list []event.Event
+		q.Soon = func(soon []event.Event) { require.Subset(t, list, soon) }
 		now := units.Time(0)
 		delay := rapid.OneOf(rapid.Int64Range(0, 3), rapid.Int64Range(0, 1<<50))
 		for id := range int32(rapid.IntRange(0, 200).Draw(t, "operations")) {

@@ -128,7 +128,7 @@ func (d *Predictor) castWays(c *topo.Cluster, t *search.Trees) *castWays {
 			}
 			return t.At(ch, rank).Up
 		}
-		depth, height := make([]int, min(d.ranks, 4*d.perNode)), map[int]int{}
+		depth, height := make([]int, min(c.Ranks(), 4*d.perNode)), map[int]int{}
 		for rank := range depth {
 			for at := rank; at != 0; at = next(at) {
 				depth[rank]++

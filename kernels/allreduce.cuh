@@ -52,32 +52,33 @@ template <class T, class Op, class Line> DEVICE void oneshot(const Args &a) {
 template <class T, class Op, class Line> DEVICE void oneshotOfTwo(const Args &a) {
   constexpr int most = 4;
   Post<Line> post(a);
-  const u32 begin = a.stripeBegin(), lines = a.stripeUnits(a.units);
-  ROLLED for (int part = 0; part < 2; part++) // sends, and receives
-    ROLLED for (u32 i = post.warp; i < lines; i += most * post.warps) {
-      const u32 count = lower(most, (lines - i + post.warps - 1) / post.warps);
-      u64 own[most][Line::perLane], w[most][Line::perLane];
-      const auto each = [&](auto f) {
-        UNROLLED for (int u = 0; u < most; u++)
-          if (u32(u) < count) f(i + u * post.warps, own[u], w[u]);
-      };
-      each([&](u32 line, auto &mine, auto &) { post.read(begin + line, mine); });
-      if (part == 0) {
-        each([&](u32 line, auto &mine, auto &) { post.send(peer(1), 0, line, mine); });
-        continue;
+  const u32 begin = a.stripeBegin(), lines = a.stripeUnits(a.units), step = most * post.warps;
+  u64 own[most][Line::perLane];
+  const auto there = [&](u32 i, int u) { return u == 0 || i + u * post.warps < lines; };
+  const auto read = [&](u32 i) {
+    UNROLLED for (int u = 0; u < most; u++)
+      if (there(i, u)) post.read(begin + i + u * post.warps, own[u]);
+  };
+  ROLLED for (u32 i = post.warp; i < lines; i += step) {
+    read(i);
+    UNROLLED for (int u = 0; u < most; u++)
+      if (there(i, u)) post.send(peer(1), 0, i + u * post.warps, own[u]);
+  }
+  ROLLED for (u32 i = post.warp; i < lines; i += step) {
+    read(i);
+    u64 other[most][Line::perLane], result[Line::perLane];
+    post.receive(peer(1), i, [&](int u) { return there(i, u); }, other);
+    UNROLLED for (int u = 0; u < most; u++) {
+      if (!there(i, u)) continue;
+      UNROLLED for (int j = 0; j < Line::perLane; j++) {
+        Reduction<T, Op> sum;
+        sum.start(rank() == 0 ? own[u][j] : other[u][j]);
+        sum.add(rank() == 0 ? other[u][j] : own[u][j]);
+        result[j] = sum.finish();
       }
-      post.receive(peer(1), i, count, w);
-      each([&](u32 line, auto &mine, auto &other) {
-        u64 result[Line::perLane];
-        UNROLLED for (int j = 0; j < Line::perLane; j++) {
-          Reduction<T, Op> sum;
-          sum.start(rank() == 0 ? mine[j] : other[j]);
-          sum.add(rank() == 0 ? other[j] : mine[j]);
-          result[j] = sum.finish();
-        }
-        post.write(begin + line, result);
-      });
+      post.write(begin + i + u * post.warps, result);
     }
+  }
 }
 
 // Two-shot: every rank sends each other the chunk that the other owns, reduces

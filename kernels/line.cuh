@@ -187,20 +187,20 @@ template <class Line> struct Post {
     Line::open(v, w);
   }
 
-  // Takes count lines of one peer, apart from one another as the warp's turns are.
-  template <int most> DEVICE void receive(int sender, u32 line, u32 count, u64 (&w)[most][Line::perLane]) {
+  // Takes those lines of one peer that are wanted, apart from one another as the warp's turns are.
+  template <int most, class Wanted> DEVICE void receive(int sender, u32 line, Wanted wanted, u64 (&w)[most][Line::perLane]) {
     Pack v[most];
     bool ready;
     do {
       ready = true;
       Line::meet();
       UNROLLED for (int u = 0; u < most; u++)
-        if (u32(u) < count) v[u] = getPack(at(rank(), 0, sender, line + u * warps));
+        if (wanted(u)) v[u] = getPack(at(rank(), 0, sender, line + u * warps));
       UNROLLED for (int u = 0; u < most; u++)
-        if (u32(u) < count) ready = ready && Line::sealed(v[u], lane, epoch);
+        if (wanted(u)) ready = ready && Line::sealed(v[u], lane, epoch);
     } while (!inAllLanes(ready || !patience.more()));
     UNROLLED for (int u = 0; u < most; u++)
-      if (u32(u) < count) Line::open(v[u], w[u]);
+      if (wanted(u)) Line::open(v[u], w[u]);
   }
 
 private:

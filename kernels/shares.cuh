@@ -73,15 +73,17 @@ DEVICE void deliverShares(const Shares &s) {
   flags.close(1);
 }
 
-// Reduces a buffer of each rank, in order; a thread loads batch packs of each at a time.
-template <class T, class Op, int batch> DEVICE void reduceBytes(const char *const (&from)[maxRanks], char *to, u64 bytes) {
+// Reduces a buffer of each rank, in order; a thread loads batch packs of each at a time. Of
+// several blocks that share the work this is one.
+template <class T, class Op, int batch>
+DEVICE void reduceBytes(const char *const (&from)[maxRanks], char *to, u64 bytes, u32 block, u32 blocks) {
   u64 places = reinterpret_cast<u64>(to), whole = 0;
   UNROLLED for (int r = 0; r < maxRanks; r++)
     if (r < ranks()) places |= reinterpret_cast<u64>(from[r]);
   if (places % 16 == 0) {
     whole = bytes / 16 * 16;
     const u32 units = u32(whole / 16);
-    ROLLED for (u32 i = threadIdx.x; i < units; i += batch * blockDim.x) {
+    ROLLED for (u32 i = block * batch * blockDim.x + threadIdx.x; i < units; i += blocks * batch * blockDim.x) {
       Quad v[batch][maxRanks];
       UNROLLED for (int b = 0; b < batch; b++)
         UNROLLED for (int r = 0; r < maxRanks; r++)
@@ -95,7 +97,7 @@ template <class T, class Op, int batch> DEVICE void reduceBytes(const char *cons
       }
     }
   }
-  ROLLED for (u64 at = whole + threadIdx.x * sizeof(T); at < bytes; at += blockDim.x * sizeof(T)) {
+  ROLLED for (u64 at = whole + (block * blockDim.x + threadIdx.x) * sizeof(T); at < bytes; at += blocks * blockDim.x * sizeof(T)) {
     typename Number<T>::Wide sum = Number<T>::widen(*reinterpret_cast<const T *>(from[0] + at));
     UNROLLED for (int r = 1; r < maxRanks; r++)
       if (r < ranks()) sum = Op::of(sum, Number<T>::widen(*reinterpret_cast<const T *>(from[r] + at)));
@@ -126,7 +128,7 @@ template <class T, class Op> DEVICE void collectShares(const Shares &s) {
     const char *from[maxRanks];
     UNROLLED for (int r = 0; r < maxRanks; r++)
       if (r < ranks()) from[r] = (r == rank() ? a.input[r] : slot(rank(), r)) + part.begin;
-    reduceBytes<T, Op, 1>(from, a.output[rank()] + part.begin, part.bytes);
+    reduceBytes<T, Op, 1>(from, a.output[rank()] + part.begin, part.bytes, 0, 1);
   }
   flags.signal(1, a.rounds);
   flags.await(1, a.rounds);
@@ -140,14 +142,12 @@ template <class T, class Op> DEVICE void collectPull(const Shares &s) {
   Flags flags(a);
   flags.signal(0, 1); // the own input may be read
   flags.await(0, 1);
-  if (a.output[rank()])
-    ROLLED for (u32 round = 0; round < a.rounds; round++) {
-      const auto part = s.part(round, rank());
-      const char *from[maxRanks];
-      UNROLLED for (int r = 0; r < maxRanks; r++)
-        if (r < ranks()) from[r] = a.input[r] + part.begin;
-      reduceBytes<T, Op, 2>(from, a.output[rank()] + part.begin, part.bytes);
-    }
+  if (a.output[rank()]) {
+    const char *from[maxRanks];
+    UNROLLED for (int r = 0; r < maxRanks; r++)
+      if (r < ranks()) from[r] = a.input[r];
+    reduceBytes<T, Op, 2>(from, a.output[rank()], s.bytes[rank()], blockIdx.x, gridDim.x); // by turns: rounds cost 4 %
+  }
   flags.signal(1, 1);
   flags.await(1, 1);
   flags.close(1);

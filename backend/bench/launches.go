@@ -68,10 +68,7 @@ func collectiveLaunches(t schedule.Task) (list []cuda.Launch) {
 		}
 	}
 	if t.Collective.Reduces() && t.Ranks == 2 {
-		for _, blocks := range []int{66, 132, 264} {
-			all := units.Bytes(blocks) * 16 * units.KiB
-			add(cuda.OneShotPull, 512, int((t.Bytes()+all-1)/all), blocks)
-		}
+		add(cuda.OneShotPull, 512, 1, 66, 132, 264)
 	}
 	if t.Bytes() >= 16*units.MiB {
 		for _, pieces := range []int{1, 4, 8} {

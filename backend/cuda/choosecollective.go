@@ -62,7 +62,7 @@ func chooseRooted(c model.Collective, ranks int, bytes int64, lines func(Algorit
 	case bytes <= 4*mib:
 		return lines(TwoShotLL128, 8*kib)
 	case ranks == 2 && reduces && bytes >= 64*mib:
-		return Launch{Algorithm: OneShotPull, Blocks: 264, Threads: 512, Rounds: rounds(264, 16*kib)}
+		return Launch{Algorithm: OneShotPull, Blocks: 264, Threads: 512, Rounds: 1}
 	case ranks == 2 && !reduces && bytes >= 128*mib:
 		return Launch{Algorithm: OneShotCopy, Blocks: 1, Threads: 32, Rounds: 1}
 	case ranks == 2 || bytes < 16*mib:

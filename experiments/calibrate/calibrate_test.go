@@ -44,8 +44,8 @@ func aligned(t *testing.T) []rows.Row {
 // Fitted to every other size of rings and trees, the model and the simulator
 // predict the other sizes: on 4x H200 half of them within 5 %, all within 15 %;
 // with 2 and 3 ranks, too, which another release measured in another way, but for
-// trees over Simple: 15.3 % by the model for 8 MiB on 4, and 18.5 % by the
-// simulator for 512 MiB on 3.
+// trees over LL of 32 MiB on 2, 15.2 %, and over Simple of 512 MiB on 3, 18.4 % by
+// the simulator.
 func TestHeldOut(t *testing.T) {
 	for _, c := range []struct {
 		list      []rows.Row

@@ -28,6 +28,9 @@ type PAT struct {
 	rails  Rails
 }
 
+// PATBlocks is how many blocks are in one tree of [PAT]; the trees follow one another.
+const PATBlocks = 16
+
 // NewPAT returns the schedule of t, which leaves machines by the given ports. Its
 // worker for (rank, channel) has the number rank*channels + channel; the
 // connection from there over the distance 2^d, the number worker*dimensions + d.
@@ -38,9 +41,9 @@ func NewPAT(t Task, rails Rails) *PAT {
 	}
 	// A rank waits least if it sends all that goes near before all that goes far:
 	// the low bits of the blocks' numbers, reversed, count down. There are credits
-	// for that in trees of twice as many blocks; the trees then follow one another.
-	const low = 4 // bits
-	for i := divUp(int64(t.Ranks), 1<<low)<<low - 1; i >= 0; i-- {
+	// for that in trees of twice as many blocks.
+	low := bits.TrailingZeros(PATBlocks)
+	for i := divUp(int64(t.Ranks), PATBlocks)*PATBlocks - 1; i >= 0; i-- {
 		reversed := bits.Reverse8(uint8(i)) >> (8 - low) // of the low bits
 		if b := int(i)>>low<<low + int(reversed); b < t.Ranks {
 			r.blocks = append(r.blocks, b)

@@ -112,7 +112,8 @@ type castWays struct {
 }
 
 // castWays goes through the hops of trees that are hung up by the first rank, at the
-// ranks of the first nodes.
+// ranks of the first nodes and those that are next to them, for on the links of the root
+// are most.
 func (d *Predictor) castWays(c *topo.Cluster, t *search.Trees) *castWays {
 	var w castWays
 	intra, inter := newLoad(c, d.profile, profile.HopNVLink), newLoad(c, d.profile, profile.HopNET)
@@ -128,14 +129,21 @@ func (d *Predictor) castWays(c *topo.Cluster, t *search.Trees) *castWays {
 			}
 			return t.At(ch, rank).Up
 		}
-		depth, height := make([]int, min(c.Ranks(), 4*d.perNode)), map[int]int{}
-		for rank := range depth {
+		var ranks []int
+		for rank := range min(c.Ranks(), 4*d.perNode) {
+			p := t.At(ch, rank)
+			ranks = append(append(ranks, rank, p.Up), p.Down()...)
+		}
+		slices.Sort(ranks)
+		ranks = slices.DeleteFunc(slices.Compact(ranks), func(rank int) bool { return rank <= 0 })
+		depth, height := map[int]int{}, map[int]int{}
+		for _, rank := range ranks {
 			for at := rank; at != 0; at = next(at) {
 				depth[rank]++
 				height[next(at)] = max(height[next(at)], height[at]+1)
 			}
 		}
-		for rank := 1; rank < len(depth); rank++ {
+		for _, rank := range ranks {
 			from, i, own, other := next(rank), 0, intra, inter
 			out, in := t.NETs(ch, from, rank)
 			if out >= 0 {

@@ -48,7 +48,6 @@ func (d *Predictor) collNetWays(c *topo.Cluster, g search.Graphs) (w collNetWays
 func (d *Predictor) predictCollNetChain(t schedule.Task) Prediction {
 	s := schedule.RoundsShape(t)
 	k := d.kernel(t, &s)
-	const share = .5
 	intra := &d.collNet.intra.intra
 	within := d.perNode - 1
 	begins := min(1, within)

@@ -99,15 +99,19 @@ type lap struct {
 	idle    float64 // how long such a one then is idle
 	hops    int
 	across  int // of them, between nodes
+	// spared is how much less of the chain counts behind another lap: each begins where
+	// the one before has ended, a rank back, so that no way is the longest in all of them.
+	spared float64
 }
 
 // next returns how long the lap takes behind another one: workers go on to it when
 // they are done with theirs, and connections between nodes do not wait for them.
 func (l *lap) next(k *kernel) float64 {
+	chain := l.chain - l.spared
 	if l.network == 0 {
-		return max(l.chain, l.pace) + l.last + k.turn
+		return max(chain, l.pace) + l.last + k.turn
 	}
-	return max(max(l.chain, l.worker)+l.last+k.turn, l.network+l.idle)
+	return max(max(chain, l.worker)+l.last+k.turn, l.network+l.idle)
 }
 
 // lap goes round the ring with a chunk.
@@ -144,8 +148,13 @@ func (k *kernel) lap(t schedule.Task, s schedule.Shape, slice, tail units.Bytes)
 	}
 	var network [2]float64 // how long it keeps a step that reduces, and one that passes on
 	for i, count := range [...]int{reducing, across - reducing} {
-		h := k.hop(s, slice, tail, &d.ring.inter, [...]float64{k.reduces(), k.passes()}[i])
+		buffers := [...]float64{k.reduces(), k.passes()}[i]
+		h := k.hop(s, slice, tail, &d.ring.inter, buffers)
 		if count > 0 {
+			if t.Collective != model.AllReduce { // whose laps begin two ranks back, mostly on as long a way
+				more := float64(across) - float64(steps)/float64(d.perNode) // than in the mean
+				l.spared = more * (h.latency - k.hop(s, slice, tail, &d.ring.intra, buffers).latency)
+			}
 			l.add(count, h, h.busy())
 			l.fill, l.network = max(l.fill, h.latency-h.busy()), max(l.network, float64(steps)*h.network)
 			network[i] = h.busy()

@@ -11,7 +11,8 @@ import (
 	"tutti/topo/search"
 )
 
-// share is the part of the threads that send, and that receive.
+// share is the part of the threads that send, or go up a chain, and that receive, or go
+// down.
 const share = .5
 
 // predictSend predicts one send and receive for each rank, or each other one.

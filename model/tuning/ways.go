@@ -214,11 +214,18 @@ func (d *Predictor) ringWays(c *topo.Cluster, r *search.Rings) ways {
 // treeWays goes through the hops up and down at the ranks of the first nodes.
 //
 // The first chunk of every channel is at the same place of its chain, so that
-// what loads a link at a time are the hops from that place.
+// what loads a link at a time are the hops from that place: between nodes, those as
+// high above the leaves. The chunks behind it are at all heights.
 func (d *Predictor) treeWays(c *topo.Cluster, t *search.Trees) ways {
 	load := func(hop profile.Hop) *load { return newLoad(c, d.profile, hop) }
-	up, both, bothInter, first := load(profile.HopNET), load(profile.HopNVLink), load(profile.HopNET), places{}
+	up, both, bothInter, first, heights := load(profile.HopNET), load(profile.HopNVLink), load(profile.HopNET), places{}, places{}
 	for ch := range t.Channels() {
+		height := map[int]int{}
+		for rank := range min(d.ranks, 4*d.perNode) {
+			for at, up := rank, t.At(ch, rank).Up; up >= 0; at, up = up, t.At(ch, up).Up {
+				height[up] = max(height[up], height[at]+1)
+			}
+		}
 		for rank := range min(d.ranks, 4*d.perNode) {
 			p := t.At(ch, rank)
 			if p.Up < 0 {
@@ -229,6 +236,7 @@ func (d *Predictor) treeWays(c *topo.Cluster, t *search.Trees) ways {
 				out, in := t.NETs(ch, rank, p.Up)
 				route, back := c.Route(rank, p.Up, out, in), c.Route(p.Up, rank, in, out)
 				up.add(route)
+				heights.at(height[rank], up).add(route)
 				bothInter.add(route)
 				bothInter.beside(back)
 				both.beside(route)
@@ -247,11 +255,13 @@ func (d *Predictor) treeWays(c *topo.Cluster, t *search.Trees) ways {
 			first.at(place, both).add(route)
 		}
 		first.channel()
+		heights.channel()
 		up.channel()
 		both.channel()
 		bothInter.channel()
 	}
-	w := ways{intra: first.apart(both.way), inter: up.way}
+	w := ways{intra: first.apart(both.way), inter: heights.apart(up.way)}
+	w.inter.shared[byMost] = up.way.shared[byAll]
 	w.inter.shared[byAll] = bothInter.way.shared[byAll]
 	return w
 }

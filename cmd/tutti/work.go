@@ -38,7 +38,7 @@ func (f *workFlags) simulate(c *cobra.Command, jobs []sweep.Job, stderr io.Write
 	case ctx.Err() != nil:
 		return done, fmt.Errorf("%w: %s", errInterrupted, howFar(done, jobs))
 	}
-	return done, err
+	return done, onNoLink(err)
 }
 
 // howFar says how much is finished.

@@ -332,15 +332,19 @@ func round(v float64) float64 { return float64(int(v*10+0.5)) / 10 }
 
 func (p *plan) summary() string {
 	c := p.cluster
-	var ports []string
+	var nets []int
 	for _, m := range c.Machines() {
-		if n := count(len(m.NETs), "port"); !slices.Contains(ports, n) {
-			ports = append(ports, n)
+		if n := len(m.NETs); !slices.Contains(nets, n) {
+			nets = append(nets, n)
 		}
+	}
+	ports := count(nets[0], "port")
+	for _, n := range nets[1:] {
+		ports = fmt.Sprintf("%d or %s", n, ports)
 	}
 	return strings.Join([]string{
 		count(c.Ranks(), "GPU"),
-		strings.Join(ports, " or ") + " per machine",
+		ports + " per machine",
 		fmt.Sprintf("%v routing", c.Fabric.Routing),
 	}, ", ")
 }

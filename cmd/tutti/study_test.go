@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -50,6 +51,13 @@ func TestShardsMerge(t *testing.T) {
 	assert.Regexp(t, `^tutti: \d+ of 24 cases are missing: [\d,-]+\n$`, notes)
 	_, notes, code = tutti("merge", "1.csv", "other.csv")
 	assert.Equal(t, 1, code)
+	assert.Contains(t, notes, "want parts of one")
+	for file, rails := range map[string]string{"pairs.csv": "[0, 1], [2, 3], [4, 5], [6, 7]", "fours.csv": "[0, 1, 2, 3], [4, 5, 6, 7]"} {
+		yaml := "rails: [" + regexp.MustCompile(`\d`).ReplaceAllString(rails, "mlx5_$0") + "]"
+		require.NoError(t, os.WriteFile("rails.yaml", []byte(yaml), 0o600))
+		run(file, "--csv", "--shard", "1/3", "--fabric", "rails.yaml")
+	}
+	_, notes, _ = tutti("merge", "pairs.csv", "fours.csv")
 	assert.Contains(t, notes, "want parts of one")
 	text, err := os.ReadFile("1.csv")
 	require.NoError(t, err)

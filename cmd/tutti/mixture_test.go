@@ -68,12 +68,12 @@ func TestMixedShapes(t *testing.T) {
 // Rows of a mixture are compared, and fitted to, like those of one machine.
 func TestCompareMixed(t *testing.T) {
 	writeShapes(t)
-	out, notes, code := tutti("sim", "--machine", "dgx-h100:3,seven.xml:1", "--algo", "ring", "--proto", "ll,ll128,simple", "-b", "256K", "-e", "8M", "-i", "256K", "--csv", "--plot", "none")
+	out, notes, code := tutti("sim", "--machine", "dgx-h100:3,seven.xml:1", "--algo", "ring", "--proto", "ll", "-b", "64K", "-e", "2M", "-i", "64K", "--csv", "--plot", "none")
 	require.Zero(t, code, notes)
 	require.NoError(t, os.WriteFile("rows.csv", []byte(out), 0o600))
 	out, notes, code = tutti("compare", "rows.csv")
 	assert.Zero(t, code, notes)
-	assert.Regexp(t, `all +sim +96 +0.0 % +0.0 % +0.0 %`, out)
+	assert.Regexp(t, `all +sim +32 +0.0 % +0.0 % +0.0 %`, out)
 	_, notes, code = tutti("profile", "fit", "rows.csv", "-o", "fit.yaml", "-q")
 	assert.Zero(t, code, notes)
 	for args, want := range map[string]string{

@@ -198,8 +198,19 @@ func (t comparison) title() string {
 	if len(study.Sizes) == 1 {
 		title += " of " + study.Sizes[0].String()
 	}
-	if len(study.Clusters) == 1 {
-		title += fmt.Sprintf(" on %d GPUs of %s", study.Clusters[0].Ranks(), study.Clusters[0].Machine.Name)
+	on := gpusOf(study)
+	for _, s := range t.settings[1:] {
+		if gpusOf(s.study) != on {
+			on = ""
+		}
 	}
-	return title + ", simulated"
+	return title + on + ", simulated"
+}
+
+// gpusOf says how many GPUs of which machine a study is of, if it is of one cluster.
+func gpusOf(s sweep.Study) string {
+	if len(s.Clusters) != 1 {
+		return ""
+	}
+	return fmt.Sprintf(" on %d GPUs of %s", s.Clusters[0].Ranks(), s.Clusters[0].Machine.Name)
 }

@@ -113,7 +113,7 @@ func TestWhatifMixed(t *testing.T) {
 	text, err := topo.XML("dgx-h100")
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile("slow.xml", []byte(strings.ReplaceAll(string(text), `speed="400000"`, `speed="200000"`)), 0o600))
-	out, notes, code := tutti("whatif", "--nodes", "4", "--algo", "ring", "--proto", "simple", "--sizes", "1G", "--csv",
+	out, notes, code := tutti("whatif", "--nodes", "4", "--algo", "ring", "--proto", "simple", "--sizes", "1G", "--csv", "--plot", "w.svg",
 		"--against", "machine=dgx-h100:3,slow.xml:1", "--against", "machine=slow.xml")
 	assert.Zero(t, code, notes)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
@@ -121,6 +121,9 @@ func TestWhatifMixed(t *testing.T) {
 	for i, want := range []string{"machine dgx-h100,1.0000,sim,dgx-h100,", `"machine dgx-h100:3,slow.xml:1",1.9871,sim,"dgx-h100:3,slow.xml:1",`, "machine slow.xml,1.9869,sim,slow.xml,"} {
 		assert.True(t, strings.HasPrefix(lines[i+1], want), lines[i+1])
 	}
+	drawn, err := os.ReadFile("w.svg")
+	require.NoError(t, err)
+	assert.Contains(t, string(drawn), ">allreduce of 1 GiB, simulated<") // no machine is that of all
 }
 
 func TestShardErrors(t *testing.T) {

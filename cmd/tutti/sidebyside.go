@@ -12,6 +12,7 @@ import (
 	"tutti/experiments/figure"
 	"tutti/experiments/rows"
 	"tutti/experiments/sweep"
+	"tutti/topo"
 )
 
 // comparison is what several settings have for the same cases.
@@ -212,5 +213,5 @@ func gpusOf(s sweep.Study) string {
 	if len(s.Clusters) != 1 {
 		return ""
 	}
-	return fmt.Sprintf(" on %d GPUs of %s", s.Clusters[0].Ranks(), s.Clusters[0].Machine.Name)
+	return fmt.Sprintf(" on %d GPUs of %s", s.Clusters[0].Ranks(), topo.ShortName(s.Clusters[0].Machine.Name))
 }

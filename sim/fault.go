@@ -29,6 +29,11 @@ type Fault struct {
 	At units.Time
 }
 
+// FaultError tells of a fault that is on no link in use.
+type FaultError struct{ Link, Reason string }
+
+func (e *FaultError) Error() string { return fmt.Sprintf("fault on %q: %s", e.Link, e.Reason) }
+
 // change sets the rate of a link at an instant, or sends connections another way.
 type change struct {
 	at    units.Time
@@ -39,7 +44,7 @@ type change struct {
 
 // fault finds what faults do to which links: it slows those that are slow from
 // the start, and returns later changes, and failures, in the order of time. It
-// fails for a fault that is on no link in use.
+// fails with a [*FaultError].
 func (w *wires) fault(faults []Fault) ([]change, error) {
 	if len(faults) == 0 {
 		return nil, nil
@@ -73,9 +78,9 @@ func (w *wires) fault(faults []Fault) ([]change, error) {
 	for k, f := range faults {
 		if !found[k] && !w.between(f) {
 			if len(w.used) == 0 {
-				return nil, fmt.Errorf("fault on %q: no link is in use: want two ranks at least", f.Link)
+				return nil, &FaultError{f.Link, "no link is in use: want two ranks at least"}
 			}
-			return nil, fmt.Errorf("fault on %q: no link in use has that in its name, as %q has", f.Link, w.cluster.LinkName(w.used[0].link))
+			return nil, &FaultError{f.Link, fmt.Sprintf("no link in use has that in its name, as %q has", w.cluster.LinkName(w.used[0].link))}
 		}
 	}
 	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })

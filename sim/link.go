@@ -43,7 +43,6 @@ type flow struct {
 	weight int32
 }
 
-// on returns the flows on the link, the first to end last, and coming those that
 // flow returns the i-th flow of the ring: from count on they are still to come.
 func (l *link) flow(flows []flow, i int32) *flow {
 	if i += l.head; i >= l.room {

@@ -12,7 +12,6 @@ import (
 	"tutti/model/units"
 	"tutti/sim"
 	"tutti/topo"
-	"tutti/topo/search"
 )
 
 // Whatever the machine, the fabric, the collective and the algorithm: what is alike is
@@ -21,40 +20,30 @@ import (
 // the time is that of simulating everything, to the picosecond, and so is what crosses
 // the links. Nothing is lost on the way, and no time is below the bound.
 func TestRandomClusters(t *testing.T) {
-	type key struct {
-		machine     string
-		nodes, gpus int
-	}
-	machines, graphs := map[string]*topo.System{}, map[key]search.Graphs{} // which the fabric does not change
+	machines := map[string]*topo.System{}
 	rapid.Check(t, func(t *rapid.T) {
-		at := key{
-			rapid.SampledFrom([]string{"dgx-h100", "dgx-a100", "aws-p5", "azure-nd-h100-v5", "dgx-b200", "gb200x4"}).Draw(t, "machine"),
-			rapid.OneOf(rapid.IntRange(1, 9), rapid.SampledFrom([]int{12, 16, 40})).Draw(t, "nodes"), rapid.SampledFrom([]int{0, 1, 2, 3}).Draw(t, "gpus"),
+		machine := rapid.SampledFrom([]string{"dgx-h100", "dgx-a100", "aws-p5", "azure-nd-h100-v5", "dgx-b200", "gb200x4"}).Draw(t, "machine")
+		nodes, gpus := rapid.OneOf(rapid.IntRange(1, 9), rapid.SampledFrom([]int{12, 16, 40})).Draw(t, "nodes"), rapid.SampledFrom([]int{0, 1, 2, 3}).Draw(t, "gpus")
+		if nodes > 9 {
+			gpus = 1 // so that the test is quick
 		}
-		if at.nodes > 9 {
-			at.gpus = 1 // so that the test is quick
-		}
-		if machines[at.machine] == nil {
-			m, err := topo.Open(at.machine)
+		if machines[machine] == nil {
+			m, err := topo.Open(machine)
 			require.NoError(t, err)
-			machines[at.machine] = m
+			machines[machine] = m
 		}
 		fabric := drawFabric(t)
-		c, err := topo.NewCluster(machines[at.machine], at.nodes, at.gpus, fabric)
+		c, err := topo.NewCluster(machines[machine], nodes, gpus, fabric)
 		require.NoError(t, err)
 		if rapid.Bool().Draw(t, "mixed") {
-			c = drawMixture(t, at.machine, at.nodes, at.gpus, fabric, machines)
-			at.machine = c.Machine.Name
-		}
-		if _, known := graphs[at]; !known {
-			graphs[at] = search.All(c)
+			c = drawMixture(t, machine, nodes, gpus, fabric, machines)
 		}
 		a := rapid.SampledFrom(model.Algorithms()).Draw(t, "algorithm")
 		task := schedule.Task{
 			Collective: rapid.SampledFrom(a.Collectives()).Draw(t, "collective"), Algorithm: a, Protocol: rapid.SampledFrom(a.Protocols()).Draw(t, "protocol"), Datatype: model.Float32,
 			Channels: rapid.SampledFrom([]int{1, 2, 4, 16}).Draw(t, "channels"), Ranks: c.Ranks(), Nodes: c.Nodes,
 		}
-		s, err := schedule.New(task.Sized(units.Bytes(rapid.IntRange(1, 1<<19).Draw(t, "elements"))*4), c, graphs[at])
+		s, err := schedule.New(task.Sized(units.Bytes(rapid.IntRange(1, 1<<19).Draw(t, "elements"))*4), c, graphsOf(c))
 		if err != nil {
 			return // not what the algorithm does, or not there
 		}

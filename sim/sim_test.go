@@ -35,8 +35,22 @@ func newWorld(t require.TestingT, machine string, nodes, gpus int) world {
 }
 
 func newWorldOn(c *topo.Cluster) world {
-	g := search.All(c)
+	g := graphsOf(c)
 	return world{c, g, tuning.New(c, g)}
+}
+
+// found remembers graphs: neither the fabric nor further nodes change them.
+var found = map[string]search.Graphs{}
+
+func graphsOf(c *topo.Cluster) search.Graphs {
+	key := fmt.Sprint(c.RanksPerNode(), c.Nodes > 1)
+	for _, m := range c.Machines() {
+		key += " " + m.Name
+	}
+	if _, known := found[key]; !known {
+		found[key] = search.All(c)
+	}
+	return found[key]
 }
 
 // schedule makes an AllReduce of float32 on as many channels as NCCL uses.
@@ -215,7 +229,7 @@ func TestECMPSpreadsChannels(t *testing.T) {
 	require.NoError(t, err)
 	s, err := schedule.New(schedule.Task{
 		Algorithm: model.Ring, Protocol: model.Simple, Datatype: model.Float32, Count: 1 << 20, Channels: 16, Ranks: 2, Nodes: 2,
-	}, c, search.All(c))
+	}, c, graphsOf(c))
 	require.NoError(t, err)
 	r, err := sim.Run(s, c, profile.ForGPU(90))
 	require.NoError(t, err)

@@ -12,7 +12,6 @@ import (
 	"tutti/model/units"
 	"tutti/sim"
 	"tutti/topo"
-	"tutti/topo/search"
 )
 
 // Where two items are on a link at once, each takes twice as long; served in turn,
@@ -28,7 +27,7 @@ func TestSharing(t *testing.T) {
 		require.NoError(t, err)
 		s, err := schedule.New(schedule.Task{
 			Collective: model.SendRecv, Algorithm: model.P2P, Protocol: model.Simple, Datatype: model.Float32, Count: 4096, Channels: 1, Ranks: 2, Nodes: 2,
-		}, c, search.All(c))
+		}, c, graphsOf(c))
 		require.NoError(t, err)
 		_, spans[sharing], err = sim.RunTogether([]sim.Call{{Schedule: s}, {Schedule: s}}, c, profile.ForGPU(90), sim.Options{})
 		require.NoError(t, err)
@@ -54,7 +53,7 @@ func TestStoreAndForward(t *testing.T) {
 		require.NoError(t, err)
 		s, err := schedule.New(schedule.Task{
 			Collective: model.SendRecv, Algorithm: model.P2P, Protocol: model.Simple, Datatype: model.Float32, Count: 1024, Channels: 1, Ranks: 2, Nodes: 2,
-		}, c, search.All(c))
+		}, c, graphsOf(c))
 		require.NoError(t, err)
 		r, err := sim.Run(s, c, profile.ForGPU(90))
 		require.NoError(t, err)

@@ -11,7 +11,6 @@ import (
 	"tutti/model/units"
 	"tutti/sim"
 	"tutti/topo"
-	"tutti/topo/search"
 )
 
 // Rings on rails are alike from leaf to leaf, and in them from rail to rail. In
@@ -49,7 +48,7 @@ func TestMirrorsUnderECMP(t *testing.T) {
 		for a, over := range map[model.Algorithm]model.Protocol{model.Tree: model.LL128, model.NVLSTree: model.Simple} {
 			s, err := schedule.New(schedule.Task{
 				Algorithm: a, Protocol: over, Datatype: model.Float32, Count: 1 << 18, Channels: 16, Ranks: c.Ranks(), Nodes: c.Nodes,
-			}, c, search.All(c))
+			}, c, graphsOf(c))
 			require.NoError(t, err)
 			folded, err := sim.Run(s, c, profile.ForGPU(90))
 			require.NoError(t, err)

@@ -12,7 +12,8 @@ type Part struct {
 	Nodes   int
 	// Rails gives the rail of each of the machine's NETs, from 0. If nil, those of
 	// the fabric hold or, if that has none, NETs are on the rail that their name is
-	// on at the machine with the most rails, or in order where it has other names.
+	// on at the machine with the most rails, or in order where it has other names. Of
+	// several parts of one machine, the first says.
 	Rails []int
 }
 

@@ -2,6 +2,7 @@ package topo
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -57,4 +58,13 @@ func OpenMixture(name string, nodes int, open func(name string) (*System, error)
 		parts = append(parts, Part{Machine: known[item.Name], Nodes: item.Nodes})
 	}
 	return parts, nil
+}
+
+// ShortName leaves the folders out of the name of a machine, mixture or fabric.
+func ShortName(name string) string {
+	names := strings.Split(strings.ReplaceAll(name, `\`, "/"), ",")
+	for i := range names {
+		names[i] = path.Base(names[i])
+	}
+	return strings.Join(names, ",")
 }

@@ -147,6 +147,10 @@ func (c *Cluster) Tiers() []Tier { return c.tiers }
 // Rail returns the rail that a NET of a machine is on, in a cluster of several.
 func (c *Cluster) Rail(node, net int) int { return c.kinds[c.Kind(node)].rails[net] }
 
+// Rails returns the rail of each NET of one of the kinds of machines; nil in a cluster
+// of one.
+func (c *Cluster) Rails(kind int) []int { return c.kinds[kind].rails }
+
 // tierOf returns the tier of a link that is not inside a machine.
 func (c *Cluster) tierOf(link int) *Tier {
 	i := 0

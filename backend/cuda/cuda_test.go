@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -192,16 +193,21 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
+// spaceOfAll is used again by the next program.
+var spaceOfAll = make([]byte, 16)
+
 // emulate runs a program of float64 sums or averages.
 func emulate(t *testing.T, s schedule.Schedule) {
 	task := s.Task()
 	x := &execution{Work: Work{Buffers: Buffers{Call: task}}, program: program{schedule: s, task: task}}
-	space := make([]byte, 16) // no place is at 0
+	space := spaceOfAll[:16] // no place is at 0
 	require.NoError(t, x.place(func(_ int, bytes int64) (driver.Pointer, error) {
 		at := len(space)
-		space = append(space, make([]byte, (bytes+15)/16*16+16)...)
+		space = slices.Grow(space, int(bytes)+32)[:at+int(bytes+15)/16*16+16]
+		clear(space[at:])
 		return driver.Pointer(at), nil
 	}))
+	spaceOfAll = space
 	all, err := x.transfers()
 	require.NoError(t, err)
 	data := backend.NewData(task, 1)

@@ -77,7 +77,7 @@ func (f machineFlags) join(c *cobra.Command, fabricName string, nodes []int, gpu
 	case len(mixture) == 1:
 		f.machine, nodes = mixture[0].Name, []int{sum}
 	case mixture != nil:
-		v, err := f.joinMixed(c, spec, mixture, gpus, change)
+		v, err := f.joinMixed(c, spec, gpus, change)
 		return []*clusterView{v}, err
 	case len(nodes) == 0 && given("fabric") && spec.Nodes == 0:
 		return nil, usage(fmt.Errorf("--fabric %s does not say how many machines it joins: want --nodes, too", fabricName))

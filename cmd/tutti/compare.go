@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"slices"
@@ -103,12 +102,8 @@ func (f *compareFlags) run(c *cobra.Command, files []string) error {
 	} else if f.json {
 		write = result.WriteJSON
 	}
-	var text bytes.Buffer
-	if err := write(&text); err != nil {
+	if err := output(c.OutOrStdout(), write); err != nil {
 		return err
-	}
-	if _, err := text.WriteTo(c.OutOrStdout()); err != nil {
-		return fmt.Errorf("writing the results: %w", err)
 	}
 	if f.plot != noPlot {
 		fmt.Fprintf(stderr, "figure: %s\n", f.plot)

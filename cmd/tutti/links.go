@@ -85,9 +85,9 @@ func (f *linkFlags) drawMap(c *cobra.Command, done []sweep.Done, notes io.Writer
 		return nil
 	}
 	r := done[0].Row
-	where := r.Machine
+	where := topo.ShortName(r.Machine)
 	if mixture, _ := topo.ParseMixture(r.Machine); mixture == nil {
-		where = fmt.Sprintf("%d x %s", r.Nodes, r.Machine)
+		where = fmt.Sprintf("%d x %s", r.Nodes, where)
 	}
 	if r.Why.Fabric != "" {
 		where += " on " + r.Why.Fabric

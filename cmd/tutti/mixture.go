@@ -24,30 +24,27 @@ func (f *machineFlags) mixture() (list []topo.Count, sum int, err error) {
 }
 
 // joinMixed is join for a mixture.
-func (f machineFlags) joinMixed(c *cobra.Command, spec *fabric.Spec, list []topo.Count, gpus int, change func(*fabric.Spec, []byte) ([]byte, error)) (*clusterView, error) {
-	v, known := &clusterView{}, map[string]*topo.System{}
-	var changed fabric.Spec
-	var parts []topo.Part
-	for _, m := range list {
-		if known[m.Name] == nil {
-			f.machine = m.Name
-			text, assumed, err := f.xml(c)
-			if err != nil {
-				return nil, err
-			}
-			if changed = *spec; change != nil { // for each machine anew
-				if text, err = change(&changed, text); err != nil {
-					return nil, err
-				}
-			}
-			if known[m.Name], err = topo.ReadXML(bytes.NewReader(text), m.Name); err != nil {
-				return nil, err
-			}
-			v.xml, v.assumed = text, append(v.assumed, assumed...)
+func (f machineFlags) joinMixed(c *cobra.Command, spec *fabric.Spec, gpus int, change func(*fabric.Spec, []byte) ([]byte, error)) (*clusterView, error) {
+	v := &clusterView{}
+	changed := *spec
+	parts, err := topo.OpenMixture(f.machine, 0, func(name string) (*topo.System, error) {
+		f.machine = name
+		text, assumed, err := f.xml(c)
+		if err != nil {
+			return nil, err
 		}
-		parts = append(parts, topo.Part{Machine: known[m.Name], Nodes: m.Nodes})
+		if change != nil {
+			changed = *spec // for each machine anew
+			if text, err = change(&changed, text); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		v.xml, v.assumed = text, append(v.assumed, assumed...)
+		return topo.ReadXML(bytes.NewReader(text), name)
+	})
+	if err != nil {
+		return nil, err
 	}
-	var err error
 	if v.Cluster, err = changed.Mixed(parts, gpus); err != nil {
 		return nil, usage(err)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -106,22 +105,16 @@ func (f *predictFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return usage(err)
 	}
-	var text bytes.Buffer
-	switch list := winners.RowsOf(expected); {
-	case f.csv:
-		err = rows.WriteCSV(&text, list)
-	case f.json:
-		err = rows.WriteJSON(&text, list)
-	default:
-		err = winners.WriteExpectations(&text, expected)
-	}
-	if err != nil {
-		return err
-	}
-	if _, err := text.WriteTo(c.OutOrStdout()); err != nil {
-		return fmt.Errorf("writing the results: %w", err)
-	}
-	return nil
+	return output(c.OutOrStdout(), func(w io.Writer) error {
+		switch list := winners.RowsOf(expected); {
+		case f.csv:
+			return rows.WriteCSV(w, list)
+		case f.json:
+			return rows.WriteJSON(w, list)
+		default:
+			return winners.WriteExpectations(w, expected)
+		}
+	})
 }
 
 // job returns the cluster and its graphs: of the flags or of the log, with the

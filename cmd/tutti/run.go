@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -214,12 +213,5 @@ func (f *runFlags) print(to io.Writer, results []rows.Row) error {
 	case !f.csv:
 		return nil
 	}
-	var text bytes.Buffer
-	if err := write(&text, results); err != nil {
-		return err
-	}
-	if _, err := text.WriteTo(to); err != nil {
-		return fmt.Errorf("writing the results: %w", err)
-	}
-	return nil
+	return output(to, func(w io.Writer) error { return write(w, results) })
 }

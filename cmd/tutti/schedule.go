@@ -158,12 +158,12 @@ func inWords(t schedule.Task) string {
 	if t.InPlace {
 		form = "in place"
 	}
-	onNodes := fmt.Sprintf("%d on a node", t.Ranks/t.Nodes)
-	if t.Ranks%t.Nodes > 0 { // of a mixture
-		onNodes = fmt.Sprintf("on %d nodes", t.Nodes)
+	nodes := "one node"
+	if t.Nodes > 1 {
+		nodes = fmt.Sprintf("%d nodes", t.Nodes)
 	}
-	return fmt.Sprintf("%v by %v over %v: %v of %v, %s, %d ranks, %s, channels at most %d",
-		t.Collective, t.Algorithm, t.Protocol, t.Bytes(), t.Datatype, form, t.Ranks, onNodes, t.Channels)
+	return fmt.Sprintf("%v by %v over %v: %v of %v, %s, %d ranks on %s, channels at most %d",
+		t.Collective, t.Algorithm, t.Protocol, t.Bytes(), t.Datatype, form, t.Ranks, nodes, t.Channels)
 }
 
 // write writes to a file or, without a name, to stdout: whole, or not at all.

@@ -48,7 +48,7 @@ func TestScheduleVerify(t *testing.T) {
 	out, _, code := tutti("schedule", "verify", "--gpus", "4", "--proto", "ll", "--count", "1024")
 	assert.Zero(t, code)
 	assert.Equal(t, strings.TrimPrefix(`
-allreduce by ring over ll: 4 KiB of float, out of place, 4 ranks, 4 on a node, channels at most 1
+allreduce by ring over ll: 4 KiB of float, out of place, 4 ranks on one node, channels at most 1
 proved, for every order in which the workers may run:
   every element of every output is written once and holds each rank's data exactly once
   28 steps of 4 workers end: no deadlock with the slots that the connections have

@@ -99,7 +99,7 @@ func (f *searchFlags) run(c *cobra.Command) error {
 			return err
 		}
 	}
-	return output(c, func(w io.Writer) error {
+	return output(c.OutOrStdout(), func(w io.Writer) error {
 		switch f.format {
 		case formatNCCL:
 			return search.WriteNCCL(w, cluster, graphs, f.ranks == "all")

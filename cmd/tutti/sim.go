@@ -1,21 +1,15 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"tutti/experiments/figure"
-	"tutti/experiments/rows"
 	"tutti/experiments/sweep"
 	"tutti/model"
-	"tutti/model/units"
 )
 
 // simFlags are the flags of tutti sim, as they were given.
@@ -31,7 +25,6 @@ type simFlags struct {
 const (
 	defaultMachine = "dgx-h100"
 	defaultPlot    = "tutti-sim.png"
-	noPlot         = "none"
 )
 
 // defaultNodes are the cluster sizes when no cluster is named.
@@ -175,178 +168,4 @@ func (f *simFlags) show(c *cobra.Command, done []sweep.Done, whole bool) error {
 		return f.tell(c, func(w io.Writer) error { return writeShared(w, done, &f.outputFlags) }, nil)
 	}
 	return f.write(c, sweep.Rows(done), whole)
-}
-
-// workFlags say how much of the computer to use.
-type workFlags struct {
-	memory string
-}
-
-func (f *workFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.memory, "memory", "", "how much memory the simulation may take, as in 64G; or any (default what is free)")
-}
-
-// simulate runs the jobs, with progress on stderr. When the user or the scheduler
-// ends it, it returns what is done.
-func (f *workFlags) simulate(c *cobra.Command, jobs []sweep.Job, stderr io.Writer) ([]sweep.Done, error) {
-	limit, err := f.limit()
-	if err != nil {
-		return nil, err
-	}
-	ctx, stop := untilInterrupted(c)
-	defer stop()
-	bar := newProgress(stderr, sweep.Seeds(jobs))
-	done, err := sweep.Run(ctx, jobs, limit, func(j sweep.Job) { bar.step(j.String()) })
-	bar.end()
-	switch tooLarge := (*sweep.MemoryError)(nil); {
-	case errors.As(err, &tooLarge):
-		return nil, advised(tooLarge, c)
-	case ctx.Err() != nil:
-		return done, fmt.Errorf("%w: %s", errInterrupted, howFar(done, jobs))
-	}
-	return done, err
-}
-
-// howFar says how much is finished.
-func howFar(done []sweep.Done, jobs []sweep.Job) string {
-	cases, begun := 0, 0
-	for _, d := range done {
-		if spread := d.Row.Why.Spread; spread != nil && spread.Seeds < jobs[d.Job].Seeds() {
-			begun++
-		} else {
-			cases++
-		}
-	}
-	text := fmt.Sprintf("%d of %d cases are finished", cases, len(jobs))
-	if begun > 0 {
-		text += fmt.Sprintf(", and %d with some of their seeds", begun)
-	}
-	return text
-}
-
-// limit returns how much memory may be used, 0 for any. Its errors are of usage.
-func (f *workFlags) limit() (limit units.Bytes, err error) {
-	switch f.memory {
-	case "":
-		return freeMemory(), nil
-	case "any":
-		return 0, nil
-	}
-	if limit, err = units.ParseBytes(f.memory); err == nil && limit == 0 {
-		err = errors.New("0 bytes: want some, or any")
-	}
-	if err != nil {
-		return 0, usage(fmt.Errorf("--memory: %w", err))
-	}
-	return limit, nil
-}
-
-// advised adds what to do to an error that tells of too little memory.
-func advised(err *sweep.MemoryError, c *cobra.Command) error {
-	advice := fmt.Sprintf("want fewer --nodes or --channels, a larger computer, or --memory %d if there is more", err.Need)
-	if flag := c.Flags().Lookup("no-symmetry"); flag != nil && flag.Changed {
-		advice += "; and no --no-symmetry"
-	}
-	return fmt.Errorf("%w: %s", err, advice)
-}
-
-// outputFlags say in which form results are told.
-type outputFlags struct {
-	csv, json, quiet bool
-	plot, x          string
-}
-
-func (f *outputFlags) register(c *cobra.Command, plot string) {
-	flags := c.Flags()
-	flags.BoolVar(&f.csv, "csv", false, "write CSV instead of the table, and no figure unless --plot is given")
-	flags.BoolVar(&f.json, "json", false, "write JSON instead of the table, and no figure unless --plot is given")
-	flags.StringVar(&f.plot, "plot", plot, "figure to write: a name ending in .png, .svg or .pdf, or "+noPlot)
-	flags.StringVar(&f.x, "x", "", "what the figure goes by: size, with bus bandwidth, or ranks, with time (default size where there are several)")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress and no notes")
-	complete(c, "x", figure.Axes)
-}
-
-// notes is where notes go.
-func (f *outputFlags) notes(c *cobra.Command) io.Writer {
-	if f.quiet {
-		return io.Discard
-	}
-	return c.ErrOrStderr()
-}
-
-// check finds what is wrong with the flags, and makes sure that the figure, if
-// there is to be one, can be written.
-func (f *outputFlags) check(c *cobra.Command) error {
-	if err := exclusive(c, "csv", "json"); err != nil {
-		return usage(err)
-	}
-	if (f.csv || f.json) && !c.Flags().Changed("plot") {
-		f.plot = noPlot
-	}
-	if f.x != "" && !slices.Contains(figure.Axes, f.x) {
-		return usage(fmt.Errorf("--x %s: want %s", f.x, strings.Join(figure.Axes, " or ")))
-	}
-	if f.plot == noPlot {
-		return nil
-	}
-	return checkFigure("plot", f.plot)
-}
-
-// checkFigure makes sure that the figure that a flag names can be written.
-func checkFigure(flag, path string) error {
-	elsewhere := fmt.Sprintf("--%s PATH writes elsewhere", flag)
-	err := figure.Check(path)
-	switch {
-	case errors.Is(err, figure.ErrFormat) && flag == "plot":
-		return usage(fmt.Errorf("--plot: %w, or --plot %s", err, noPlot))
-	case errors.Is(err, figure.ErrFormat):
-		return usage(fmt.Errorf("--%s: %w", flag, err))
-	case err != nil && flag == "plot":
-		return fmt.Errorf("%w (%s, --plot %s nothing)", err, elsewhere, noPlot)
-	case err != nil:
-		return fmt.Errorf("%w (%s)", err, elsewhere)
-	}
-	return nil
-}
-
-// write writes the results, whole or not at all, in the form that was asked for,
-// and the figure if they are all there.
-func (f *outputFlags) write(c *cobra.Command, results []rows.Row, whole bool) error {
-	if len(results) == 0 {
-		return nil
-	}
-	write := rows.WriteTable
-	if f.csv {
-		write = rows.WriteCSV
-	} else if f.json {
-		write = rows.WriteJSON
-	}
-	draw := func() error { return figure.WriteBy(f.plot, results, f.axis(results)) }
-	if !whole {
-		f.plot = noPlot
-	}
-	return f.tell(c, func(w io.Writer) error { return write(w, results) }, draw)
-}
-
-// axis returns what the figure goes by.
-func (f *outputFlags) axis(results []rows.Row) string { return cmp.Or(f.x, figure.Axis(results)) }
-
-// tell draws the figure, if there is to be one, and writes a text to stdout.
-func (f *outputFlags) tell(c *cobra.Command, write func(io.Writer) error, draw func() error) error {
-	if f.plot != noPlot {
-		if err := draw(); err != nil {
-			return err
-		}
-	}
-	var text bytes.Buffer
-	if err := write(&text); err != nil {
-		return err
-	}
-	if _, err := text.WriteTo(c.OutOrStdout()); err != nil {
-		return fmt.Errorf("writing the results: %w", err)
-	}
-	if f.plot != noPlot {
-		fmt.Fprintf(f.notes(c), "figure: %s\n", f.plot)
-	}
-	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -50,6 +51,13 @@ func TestShardsMerge(t *testing.T) {
 	assert.Regexp(t, `^tutti: \d+ of 24 cases are missing: [\d,-]+\n$`, notes)
 	_, notes, code = tutti("merge", "1.csv", "other.csv")
 	assert.Equal(t, 1, code)
+	assert.Contains(t, notes, "want parts of one")
+	for file, rails := range map[string]string{"pairs.csv": "[0, 1], [2, 3], [4, 5], [6, 7]", "fours.csv": "[0, 1, 2, 3], [4, 5, 6, 7]"} {
+		yaml := "rails: [" + regexp.MustCompile(`\d`).ReplaceAllString(rails, "mlx5_$0") + "]"
+		require.NoError(t, os.WriteFile("rails.yaml", []byte(yaml), 0o600))
+		run(file, "--csv", "--shard", "1/3", "--fabric", "rails.yaml")
+	}
+	_, notes, _ = tutti("merge", "pairs.csv", "fours.csv")
 	assert.Contains(t, notes, "want parts of one")
 	text, err := os.ReadFile("1.csv")
 	require.NoError(t, err)
@@ -105,7 +113,7 @@ func TestWhatifMixed(t *testing.T) {
 	text, err := topo.XML("dgx-h100")
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile("slow.xml", []byte(strings.ReplaceAll(string(text), `speed="400000"`, `speed="200000"`)), 0o600))
-	out, notes, code := tutti("whatif", "--nodes", "4", "--algo", "ring", "--proto", "simple", "--sizes", "1G", "--csv",
+	out, notes, code := tutti("whatif", "--nodes", "4", "--algo", "ring", "--proto", "simple", "--sizes", "1G", "--csv", "--plot", "w.svg",
 		"--against", "machine=dgx-h100:3,slow.xml:1", "--against", "machine=slow.xml")
 	assert.Zero(t, code, notes)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
@@ -113,6 +121,9 @@ func TestWhatifMixed(t *testing.T) {
 	for i, want := range []string{"machine dgx-h100,1.0000,sim,dgx-h100,", `"machine dgx-h100:3,slow.xml:1",1.9871,sim,"dgx-h100:3,slow.xml:1",`, "machine slow.xml,1.9869,sim,slow.xml,"} {
 		assert.True(t, strings.HasPrefix(lines[i+1], want), lines[i+1])
 	}
+	drawn, err := os.ReadFile("w.svg")
+	require.NoError(t, err)
+	assert.Contains(t, string(drawn), ">allreduce of 1 GiB, simulated<") // no machine is that of all
 }
 
 func TestShardErrors(t *testing.T) {
@@ -157,23 +168,24 @@ func TestTrace(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, json.Valid(text))
 	for args, want := range map[string]string{
-		"trace --out x.png":                        "--out x.png: want a name in .json or .svg",
-		"trace --nodes 64 --size 1G --channels 16": "more than 4194304 steps: want fewer nodes, channels or bytes",
-		"trace --nodes 8 --size 1G -O x.svg":       "steps are too many for a picture: want at most 20000, or --out in .json",
-		"sim --fault link=x,rate=2":                `--fault: "link=x,rate=2": want link=NAME,rate=SHARE with a share from 0 to 1`,
-		"sim --fault link=x,rate=1,rate=1":         `--fault: "link=x,rate=1,rate=1": want link=NAME`,
-		"sim --straggler rank=3":                   `--straggler: "rank=3": want rank=N and delay=TIME, such as 50us, or slow=TIMES, from 1 up`,
-		"sim --nodes 1 --straggler rank=8,slow=2":  "--straggler: rank 8: want 0 to 7",
-		"sim --jitter NaN%":                        "--jitter NaN%: want a deviation such as 5%, above 0 and at most 100%",
-		"sim --nic cpu":                            "--nic cpu: want proxy or gpu",
-		"sim --queue-pairs -1":                     "--queue-pairs -1: want 1 to 128, or 0 for no limit",
-		"sim --sizes=":                             "--sizes is empty: want a value, or no --sizes",
-		"whatif --against nodes=2,nodes=3":         "--against nodes=2,nodes=3: nodes stands there twice",
-		"trace --root 3":                           "--root is for broadcast and reduce: allreduce has none",
-		"trace --size 0":                           "nothing to trace: no rank has anything to do: want more bytes",
-		"sim --with bytes=1M --plot x.png":         "--with and --plot exclude each other: want one of them",
-		"sim --seeds 3":                            "--seeds without --jitter: nothing varies",
-		"sim --fault link=x":                       `--fault: "link=x": want link=NAME,rate=SHARE with a share from 0 to 1`,
+		"trace --out x.png":                                             "--out x.png: want a name in .json or .svg",
+		"trace --nodes 64 --size 1G --channels 16":                      "more than 4194304 steps: want fewer nodes, channels or bytes",
+		"trace --nodes 8 --size 1G -O x.svg":                            "steps are too many for a picture: want at most 20000, or --out in .json",
+		"sim --fault link=x,rate=2":                                     `--fault: "link=x,rate=2": want link=NAME,rate=SHARE with a share from 0 to 1`,
+		"sim --nodes 1 --sizes 1M --algo ring --fault link=leaf,rate=0": `: fault on "leaf": no link in use has that in its name, as "node 0 GPU 0000:10:00.0 > node 0 NVS 0" has`,
+		"sim --fault link=x,rate=1,rate=1":                              `--fault: "link=x,rate=1,rate=1": want link=NAME`,
+		"sim --straggler rank=3":                                        `--straggler: "rank=3": want rank=N and delay=TIME, such as 50us, or slow=TIMES, from 1 up`,
+		"sim --nodes 1 --straggler rank=8,slow=2":                       "--straggler: rank 8: want 0 to 7",
+		"sim --jitter NaN%":                                             "--jitter NaN%: want a deviation such as 5%, above 0 and at most 100%",
+		"sim --nic cpu":                                                 "--nic cpu: want proxy or gpu",
+		"sim --queue-pairs -1":                                          "--queue-pairs -1: want 1 to 128, or 0 for no limit",
+		"sim --sizes=":                                                  "--sizes is empty: want a value, or no --sizes",
+		"whatif --against nodes=2,nodes=3":                              "--against nodes=2,nodes=3: nodes stands there twice",
+		"trace --root 3":                                                "--root is for broadcast and reduce: allreduce has none",
+		"trace --size 0":                                                "nothing to trace: no rank has anything to do: want more bytes",
+		"sim --with bytes=1M --plot x.png":                              "--with and --plot exclude each other: want one of them",
+		"sim --seeds 3":                                                 "--seeds without --jitter: nothing varies",
+		"sim --fault link=x":                                            `--fault: "link=x": want link=NAME,rate=SHARE with a share from 0 to 1`,
 	} {
 		_, notes, code := tutti(strings.Fields(args)...)
 		assert.Contains(t, notes, want)

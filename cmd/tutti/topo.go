@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -50,7 +49,7 @@ func newTopoList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return output(c, func(w io.Writer) error {
+			return output(c.OutOrStdout(), func(w io.Writer) error {
 				if form.json {
 					return writeJSON(w, struct {
 						Schema   string        `json:"schema"`
@@ -87,13 +86,13 @@ func newTopoFabric() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return output(c, func(w io.Writer) error { _, err := w.Write(text); return err })
+				return output(c.OutOrStdout(), func(w io.Writer) error { _, err := w.Write(text); return err })
 			}
 			list, err := fabricList()
 			if err != nil {
 				return err
 			}
-			return output(c, func(w io.Writer) error {
+			return output(c.OutOrStdout(), func(w io.Writer) error {
 				if form.json {
 					return writeJSON(w, struct {
 						Schema  string       `json:"schema"`
@@ -168,7 +167,7 @@ func (f *topoShow) run(c *cobra.Command) error {
 			return err
 		}
 	}
-	return output(c, func(w io.Writer) error {
+	return output(c.OutOrStdout(), func(w io.Writer) error {
 		switch f.format {
 		case formatJSON:
 			return writeJSON(w, describe(v))
@@ -186,16 +185,4 @@ func (f *topoShow) run(c *cobra.Command) error {
 			return v.write(w)
 		}
 	})
-}
-
-// output writes to stdout, whole or not at all.
-func output(c *cobra.Command, write func(io.Writer) error) error {
-	var text bytes.Buffer
-	if err := write(&text); err != nil {
-		return err
-	}
-	if _, err := text.WriteTo(c.OutOrStdout()); err != nil {
-		return fmt.Errorf("writing the results: %w", err)
-	}
-	return nil
 }

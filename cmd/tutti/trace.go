@@ -132,7 +132,7 @@ func (f *traceFlags) write(c *cobra.Command, s schedule.Schedule, cluster *topo.
 		return err
 	})
 	if err != nil {
-		return err
+		return onNoLink(err)
 	}
 	err = writeFile(f.out, func(w io.Writer) error {
 		w = interruptible{ctx, w}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -81,6 +82,15 @@ func parseFault(text string) (f sim.Fault, err error) {
 		return f, fmt.Errorf("%q: want link=NAME,rate=SHARE with a share from 0 to 1, and at=TIME, such as 100us, if not from the start", text)
 	}
 	return f, nil
+}
+
+// onNoLink marks it as an error of usage that a fault is on no link in use, which the
+// simulation finds.
+func onNoLink(err error) error {
+	if errors.As(err, new(*sim.FaultError)) {
+		return usage(fmt.Errorf("--fault: %w", err))
+	}
+	return err
 }
 
 // parseStraggler reads rank=N,delay=TIME,slow=TIMES.

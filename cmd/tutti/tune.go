@@ -123,19 +123,12 @@ func (f *tuneFlags) run(c *cobra.Command) error {
 	}
 	noteMixed(c.ErrOrStderr(), cluster)
 	graphs := search.Find(cluster, search.Options{NoNVLS: !f.nvls, CollNet: f.settings.CollNet, SHARP: f.settings.CollNet && f.as == models[0]})
-	var text bytes.Buffer
-	if f.as == "nccl" {
-		err = f.asNCCL(&text, cluster, graphs, sizes)
-	} else {
-		err = f.asTutti(&text, cluster, graphs, t, sizes)
-	}
-	if err != nil {
-		return err
-	}
-	if _, err := text.WriteTo(c.OutOrStdout()); err != nil {
-		return fmt.Errorf("writing the results: %w", err)
-	}
-	return nil
+	return output(c.OutOrStdout(), func(w io.Writer) error {
+		if f.as == "nccl" {
+			return f.asNCCL(w, cluster, graphs, sizes)
+		}
+		return f.asTutti(w, cluster, graphs, t, sizes)
+	})
 }
 
 // asNCCL writes NCCL's table or its choices.

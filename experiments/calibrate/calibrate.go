@@ -87,14 +87,15 @@ func (w *Worlds) cluster(k key) (*topo.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	gpus := k.ranks / k.nodes
-	if k.ranks%k.nodes != 0 {
-		if gpus = 0; len(parts) == 1 {
-			return nil, fmt.Errorf("%d ranks on %d nodes: want as many on each", k.ranks, k.nodes)
-		}
+	gpus := 0 // of each machine: all
+	switch {
+	case k.ranks%k.nodes == 0:
+		gpus = k.ranks / k.nodes
+	case len(parts) == 1:
+		return nil, fmt.Errorf("%d ranks on %d nodes: want as many on each", k.ranks, k.nodes)
 	}
 	c, err := topo.NewMixedCluster(parts, gpus, topo.RailOptimised)
-	if err != nil && gpus > 0 && len(parts) > 1 { // as many as each has
+	if err != nil && gpus > 0 && len(parts) > 1 { // no more than some have
 		c, err = topo.NewMixedCluster(parts, 0, topo.RailOptimised)
 	}
 	if err == nil && (c.Nodes != k.nodes || c.Ranks() != k.ranks) {

@@ -14,6 +14,7 @@ import (
 
 	"tutti/experiments/compare"
 	"tutti/model/units"
+	"tutti/topo"
 )
 
 // Measures of a figure that compares: columns of panels, each with one of errors
@@ -41,7 +42,7 @@ func comparison(c *compare.Comparison, format string) (io.WriterTo, error) {
 	columns := min(comparedColumns, len(series))
 	lines := (len(series) + columns - 1) / columns
 	height := comparedHeight + errorHeight
-	title := fmt.Sprintf("%v on %s, measured and predicted", series[0].Like.Collective, series[0].Like.Machine)
+	title := fmt.Sprintf("%v on %s, measured and predicted", series[0].Like.Collective, topo.ShortName(series[0].Like.Machine))
 	canvas, area := sheet(format, title, vg.Length(columns)*comparedWidth, vg.Length(lines)*height+titleHeight)
 	span := newSpan(c)
 	for i, s := range series {

@@ -8,6 +8,7 @@ import (
 
 	"tutti/experiments/rows"
 	"tutti/model"
+	"tutti/topo"
 )
 
 // panel is one plot: the lines of an algorithm by cluster size or, where there
@@ -148,7 +149,7 @@ func title(list []rows.Row) string {
 		place = fmt.Sprintf("%d GPUs", first.Ranks)
 	}
 	if one(func(r rows.Row) rows.Row { return rows.Row{Machine: r.Machine} }) {
-		place = strings.TrimPrefix(place+" of "+first.Machine, " of ")
+		place = strings.TrimPrefix(place+" of "+topo.ShortName(first.Machine), " of ")
 	}
 	if place != "" {
 		words += " on " + place

@@ -58,8 +58,8 @@ func digest(jobs []Job) string {
 	for _, j := range jobs {
 		if j.cluster != last.cluster {
 			fmt.Fprint(h, j.cluster.Machine.Name)
-			for _, m := range j.cluster.Machines() {
-				fmt.Fprintf(h, " %+v %+v", m.Nodes, m.Links)
+			for kind, m := range j.cluster.Machines() {
+				fmt.Fprintf(h, " %+v %+v %v", m.Nodes, m.Links, j.cluster.Rails(kind))
 			}
 			fmt.Fprintf(h, " %+v %v\n", j.cluster.Fabric, j.cluster.ThroughHost)
 		}

@@ -34,11 +34,11 @@ func Cluster(w io.Writer, c *topo.Cluster) error {
 	bottom := top + len(p.tiers)*(tierDepth+tierGap) + nodeDepth
 	entries := p.legend()
 	height := bottom + margin + legend(nil, entries, 0, 0, width-2*margin) + margin/2
-	machines := shortName(c.Machine.Name)
+	machines := topo.ShortName(c.Machine.Name)
 	if !c.Mixed() {
 		machines = fmt.Sprintf("%d x %s", c.Nodes, machines)
 	}
-	title := machines + " on " + shortName(c.Fabric.Name)
+	title := machines + " on " + topo.ShortName(c.Fabric.Name)
 	pic := newCanvas(width, height, title)
 	pic.writeLeft(margin, margin+14, 22, title, bold)
 	pic.writeLeft(margin, margin+36, 13, p.summary(), "fill:#555555")
@@ -269,7 +269,7 @@ func (p *plan) drawBoxes(c *canvas) {
 			}
 			what := count(p.cluster.RanksOn(u.first+n), "GPU")
 			if p.cluster.Mixed() {
-				what = shortName(p.cluster.At(u.first+n).Name) + ", " + what
+				what = topo.ShortName(p.cluster.At(u.first+n).Name) + ", " + what
 			}
 			c.frame(place, gpuFill, green, fmt.Sprintf("node %d", u.first+n), what)
 			for _, port := range p.ports(u.first+n, place) {
@@ -313,7 +313,7 @@ func (p *plan) drawLabels(c *canvas) {
 	}
 	c.writeLeft(margin, y+22, 14, count(p.cluster.Nodes, "machine"), bold)
 	if !p.cluster.Mixed() {
-		c.writeLeft(margin, y+39, 11, shortName(p.cluster.Machine.Name), "fill:#555555")
+		c.writeLeft(margin, y+39, 11, topo.ShortName(p.cluster.Machine.Name), "fill:#555555")
 	}
 }
 
@@ -332,15 +332,19 @@ func round(v float64) float64 { return float64(int(v*10+0.5)) / 10 }
 
 func (p *plan) summary() string {
 	c := p.cluster
-	var ports []string
+	var nets []int
 	for _, m := range c.Machines() {
-		if n := count(len(m.NETs), "port"); !slices.Contains(ports, n) {
-			ports = append(ports, n)
+		if n := len(m.NETs); !slices.Contains(nets, n) {
+			nets = append(nets, n)
 		}
+	}
+	ports := count(nets[0], "port")
+	for _, n := range nets[1:] {
+		ports = fmt.Sprintf("%d or %s", n, ports)
 	}
 	return strings.Join([]string{
 		count(c.Ranks(), "GPU"),
-		strings.Join(ports, " or ") + " per machine",
+		ports + " per machine",
 		fmt.Sprintf("%v routing", c.Fabric.Routing),
 	}, ", ")
 }

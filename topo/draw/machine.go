@@ -13,7 +13,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"path"
 	"slices"
 	"strings"
 
@@ -50,8 +49,8 @@ func Machine(w io.Writer, s *topo.System, routes ...Route) error {
 	if len(routes) > 0 {
 		height += legend(nil, routeEntries, 0, 0, inner)
 	}
-	c := newCanvas(width, height, shortName(s.Name))
-	c.writeLeft(margin, margin+14, 22, shortName(s.Name), bold)
+	c := newCanvas(width, height, topo.ShortName(s.Name))
+	c.writeLeft(margin, margin+14, 22, topo.ShortName(s.Name), bold)
 	c.writeLeft(margin, margin+36, 13, summary(s), "fill:#555555")
 	c.Translate(offset, 0)
 	l.drawHosts(c)
@@ -77,15 +76,6 @@ func summary(s *topo.System) string {
 		parts = append(parts, "all NVSwitches as one")
 	}
 	return strings.Join(append(parts, count(len(s.NETs), "network port")), ", ")
-}
-
-// shortName leaves the folders out of the name of a machine, mixture or fabric.
-func shortName(name string) string {
-	names := strings.Split(strings.ReplaceAll(name, `\`, "/"), ",")
-	for i := range names {
-		names[i] = path.Base(names[i])
-	}
-	return strings.Join(names, ",")
 }
 
 func count(n int, what string) string {

@@ -27,15 +27,28 @@ type Connection struct {
 // ncclTopoPostset; src/init.cc).
 func Connect(c *topo.Cluster, g Graphs) *Connection {
 	n := min(len(g.Ring.Channels), len(g.Tree.Channels))
-	sm := c.Machine.Restrict(c.RanksPerNode(), c.Nodes > 1).SM()
+	views := viewsOf(c)
+	sm := views[0].SM()
+	for _, view := range views {
+		sm = min(sm, view.SM())
+	}
 	k := &Connection{Search: n, Collective: collective(c, g, n, sm)}
 	k.Rings, k.Trees = NewRings(c, g.Ring.first(n)), NewTrees(c, g.Tree.first(n))
 	if len(g.NVLS.Channels) > 0 {
 		k.Heads = NewHeads(c, g.NVLS)
 		k.NVLS = nvlsChannels(c, sm)
 	}
-	k.P2P, k.PerPeer = p2pChannels(c, k.Collective)
+	k.P2P, k.PerPeer = p2pChannels(c, views, k.Collective)
 	return k
+}
+
+// viewsOf returns what NCCL sees of each kind of machine: the GPUs that take part.
+func viewsOf(c *topo.Cluster) (views []*topo.System) {
+	for kind := range c.Machines() {
+		alike := c.AllOf(kind)
+		views = append(views, alike.Machine.Restrict(alike.RanksPerNode(), c.Nodes > 1))
+	}
+	return views
 }
 
 // collective is how many channels a collective has with n channels found: twice
@@ -68,12 +81,10 @@ func nvlsChannels(c *topo.Cluster, sm int) int {
 // p2pChannels is how many channels there are for send and receive, and how many
 // of them a pair of ranks uses: as many as every pair can (NCCL 2.28.3,
 // src/graph/paths.cc, ncclTopoComputeP2pChannels).
-func p2pChannels(c *topo.Cluster, collective int) (all, perPeer int) {
+func p2pChannels(c *topo.Cluster, views []*topo.System, collective int) (all, perPeer int) {
 	all = min(collective, MaxChannels)
 	perPeer = all
-	for kind := range c.Machines() {
-		alike := c.AllOf(kind)
-		view := alike.Machine.Restrict(alike.RanksPerNode(), c.Nodes > 1)
+	for _, view := range views {
 		for _, g := range view.GPUs {
 			for _, peer := range view.GPUs {
 				if g == peer {

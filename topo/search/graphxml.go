@@ -34,8 +34,8 @@ var pathTypes = []topo.PathType{
 
 // WriteXML writes graphs as NCCL_GRAPH_DUMP_FILE does, for NCCL_GRAPH_FILE to
 // read (NCCL 2.28.3, search.cc, ncclTopoGetXmlFromGraphs); of a mixture, those of
-// the first machine, which rank 0 is on. It fails for a graph
-// whose paths have a type that such a file cannot name.
+// the first machine, which rank 0 is on. It fails for a graph whose paths have a
+// type that such a file cannot name.
 func WriteXML(w io.Writer, c *topo.Cluster, g Graphs) error {
 	c, g = c.AllOf(0), g.Of(0)
 	root := xmltree.New("graphs", "version", "1")
@@ -91,11 +91,11 @@ func (d deviceID) String() string {
 	return fmt.Sprintf("%#x", uint64(d))
 }
 
-// ReadXML reads a graph file for a cluster of equal machines; name stands for it in errors. Only the
-// graphs that the file has channels for are set. It fails, with file, line and
-// element, for a file of another kind, missing or absurd attributes, a GPU or NET
-// that is not on the machine, a GPU twice in a channel or none at all, and a graph
-// for several machines without NETs.
+// ReadXML reads a graph file for a cluster of equal machines; name stands for it in
+// errors. Only the graphs that the file has channels for are set. It fails, with
+// file, line and element, for a file of another kind, missing or absurd attributes, a
+// GPU or NET that is not on the machine, a GPU twice in a channel or none at all, and
+// a graph for several machines without NETs.
 func ReadXML(r io.Reader, name string, c *topo.Cluster) (Graphs, error) {
 	var g Graphs
 	root, err := xmltree.Parse(r, name, "graph file", "graphs")

@@ -52,7 +52,7 @@ func TestGolden(t *testing.T) {
 func TestRings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, g := clusterOf(t)
-		rings := search.NewRings(c, g.Ring)
+		rings := search.Connect(c, g).Rings
 		for ch := range rings.Channels() {
 			seen := make([]bool, rings.Ranks())
 			for i := range seen {

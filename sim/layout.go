@@ -184,7 +184,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 	}
 	x.posts = newPosts(o.NIC, p, len(x.connections), c.Ranks())
 	x.wires = newWires(c, p, f, len(x.connections), o.Faults)
-	at := workers(remembered{s, map[int]schedule.Worker{}})
+	at := workers(newRemembered(s))
 	if f.workers.place == nil {
 		at = seats{x.ranks, channels}
 	}

@@ -54,7 +54,8 @@ func (x *simulation) fetch(soon []event.Event) {
 		sum += x.links[id].asOf
 	}
 	for _, id := range links {
-		sum += x.links[id].flow(x.flows, 0).at
+		l := &x.links[id]
+		sum += l.flow(x.flows, 0).at + l.flow(x.flows, l.count).at
 	}
 	for _, id := range links {
 		if owner := x.links[id].flow(x.flows, 0).owner; owner >= 0 {

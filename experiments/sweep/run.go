@@ -33,8 +33,11 @@ func (j *Job) need() (sum units.Bytes) {
 	o := j.options
 	o.NoSymmetry = o.NoSymmetry || len(calls) > 1
 	for _, c := range calls {
-		j.plan = sim.NewPlan(c.Schedule, j.cluster, j.profile, o)
-		sum += j.plan.Need()
+		plan := sim.NewPlan(c.Schedule, j.cluster, j.profile, o)
+		sum += plan.Need()
+		if len(calls) == 1 {
+			j.plan = plan
+		}
 	}
 	return sum
 }

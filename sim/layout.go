@@ -22,6 +22,7 @@ type simulation struct {
 	ends        []int32 // the workers at the ends of all connections
 	slots       []slot  // of all connections
 	links       []link
+	alarms      []alarm    // of all links
 	flows       []flow     // of all links
 	routes      []crossing // of all connections
 	operations  []operation
@@ -45,6 +46,7 @@ type simulation struct {
 	early                [][]message  // by half: of slots that become free before their items are delivered here
 	multimem             float64      // share of a link's rate for multicasts and reductions
 	queue                event.Queue  // of connection numbers, and of ^link numbers
+	soon                 []int32      // links whose events are fetched
 	fetched              units.Time   // so that what is fetched has a use
 	able                 []int32      // workers that can go on, last come first served: they are in the cache
 	touched              []int32      // links whose event is to be set at the end of this instant
@@ -184,7 +186,7 @@ func newSimulation(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, f *
 	}
 	x.posts = newPosts(o.NIC, p, len(x.connections), c.Ranks())
 	x.wires = newWires(c, p, f, len(x.connections), o.Faults)
-	at := workers(remembered{s, map[int]schedule.Worker{}})
+	at := workers(newRemembered(s))
 	if f.workers.place == nil {
 		at = seats{x.ranks, channels}
 	}
@@ -297,9 +299,10 @@ func (x *simulation) layLinks(changes []change) {
 		n := &x.connections[i]
 		n.alone = n.links == 1 && !n.half && !(n.remote && x.posts != nil) && x.links[x.routes[n.firstLink].link].room == 1
 	}
+	x.alarms = make([]alarm, len(x.links))
 	room := int32(0)
 	for i := range x.links {
-		x.links[i].first, x.links[i].due = room, never
+		x.links[i].first, x.alarms[i] = room, alarm{never, never}
 		room += x.links[i].room
 	}
 	x.flows = make([]flow, room)

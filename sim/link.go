@@ -16,16 +16,23 @@ type link struct {
 	pace  units.Pace
 	clock units.Time // service given to each flow
 	asOf  units.Time // instant that clock and rest belong to
-	due   units.Time // instant of the earliest event that is to come, or never
 	rest  int32      // real time, below load, that is not on the clock yet
 	load  int32      // flows on the link, each as often as it counts
 	// The link's part of the simulation's flows: a ring of those on the link, by end,
 	// and then of those to come, by when they do.
 	first, room, head int32
 	count, coming     int32
-	failed            bool // carries nothing
-	touched           bool // in this instant: the event is still to be set
-	inTurn            bool // serves flows one after another, not at once
+	failed            bool    // carries nothing
+	touched           bool    // in this instant: the event is still to be set
+	inTurn            bool    // serves flows one after another, not at once
+	_                 [8]byte // fills the line
+}
+
+// alarm is a link's next event. Alarms stand apart, as many ring too early: flows that
+// have come since have put off the first end.
+type alarm struct {
+	set units.Time // instant of the earliest event that is to come, or never
+	due units.Time // instant at which the first flow ends, as far as is known, or never
 }
 
 // never is later than any event.

@@ -35,7 +35,7 @@ func TestNeed(t *testing.T) {
 		for i := range x.wires.all {
 			kept += bytes(x.wires.routes[i]) + bytes(x.wires.all[i])
 		}
-		need := float64(Need(s, c, profile.ForGPU(90), Options{NoSymmetry: true}))
+		need := float64(NewPlan(s, c, profile.ForGPU(90), Options{NoSymmetry: true}).Need())
 		assert.Greater(t, need, kept, a.String())
 		assert.Less(t, need, 4*kept, a.String())
 	}

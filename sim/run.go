@@ -44,28 +44,27 @@ const manyWorkers = 1 << 12
 // first, and whose these are, each for all events before the next, as a processor
 // fetches side by side what does not depend on each other.
 func (x *simulation) fetch(soon []event.Event) {
-	sum := units.Time(0)
+	links, sum := x.soon[:0], units.Time(0)
 	for _, e := range soon {
-		if e.ID < 0 {
-			sum += x.links[^e.ID].asOf
+		if e.ID < 0 && x.alarms[^e.ID] == (alarm{e.At, e.At}) {
+			links = append(links, ^e.ID)
 		}
 	}
-	for _, e := range soon {
-		if e.ID < 0 {
-			sum += x.links[^e.ID].flow(x.flows, 0).at
-		}
+	for _, id := range links {
+		sum += x.links[id].asOf
 	}
-	for _, e := range soon {
-		if e.ID >= 0 {
-			continue
-		}
-		if owner := x.links[^e.ID].flow(x.flows, 0).owner; owner >= 0 {
+	for _, id := range links {
+		l := &x.links[id]
+		sum += l.flow(x.flows, 0).at + l.flow(x.flows, l.count).at
+	}
+	for _, id := range links {
+		if owner := x.links[id].flow(x.flows, 0).owner; owner >= 0 {
 			sum += x.workers[owner].ready
 		} else {
 			sum += units.Time(x.connections[^owner].put)
 		}
 	}
-	x.fetched = sum
+	x.soon, x.fetched = links, sum
 }
 
 // proceed goes on up to an instant, and tells whether more is to come.
@@ -429,7 +428,7 @@ func (x *simulation) transfer(n *connection, size units.Bytes, owner int32, at u
 	for _, r := range x.routes[n.firstLink : n.firstLink+n.links] {
 		l := &x.links[r.link]
 		l.announce(x.flows, flow{at, size, owner, r.weight})
-		if at < l.due {
+		if at < x.alarms[r.link].due {
 			x.touch(l, r.link)
 		}
 	}
@@ -445,15 +444,15 @@ func (x *simulation) touch(l *link, id int32) {
 }
 
 // settle sets the events of links on which flows have gone, or to which they have
-// been announced, unless an earlier one is set: it will see that it is too early, and
-// set the next.
+// been announced, unless an earlier one is set: it will see that it is too early.
 func (x *simulation) settle() {
 	for _, id := range x.touched {
 		l := &x.links[id]
 		l.touched = false
-		if next := l.next(x.flows); next < l.due {
-			l.due = next
-			x.queue.Push(next, ^id)
+		a := &x.alarms[id]
+		if a.due = l.next(x.flows); a.due < a.set {
+			a.set = a.due
+			x.queue.Push(a.due, ^id)
 		}
 	}
 	x.touched = x.touched[:0]
@@ -461,11 +460,18 @@ func (x *simulation) settle() {
 
 // tick takes the flows that have ended off a link.
 func (x *simulation) tick(id int32) {
-	l := &x.links[id]
-	if x.now != l.due {
+	a := &x.alarms[id]
+	if x.now != a.set {
 		return // an event that an earlier one has replaced
 	}
-	l.due = never
+	if x.now < a.due {
+		if a.set = a.due; a.set < never {
+			x.queue.Push(a.set, ^id)
+		}
+		return
+	}
+	*a = alarm{never, never}
+	l := &x.links[id]
 	x.touch(l, id)
 	l.advance(x.flows, x.now)
 	for {

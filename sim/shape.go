@@ -277,7 +277,9 @@ func (y *symmetry) cross(node int, p passage) (links []ref) {
 		at := y.place(node, p.writer)
 		flow = flowOf(y.cluster, y.schedule.Worker(y.workers.first[at]+y.schedule.Like(at, int(p.writer.local))))
 	}
-	for _, link := range y.cluster.RouteFlow(y.rank(node, p.from), y.rank(node, p.to), p.out, p.in, flow) {
+	route := y.cluster.RouteFlow(y.rank(node, p.from), y.rank(node, p.to), p.out, p.in, flow)
+	links = make([]ref, 0, len(route))
+	for _, link := range route {
 		links = append(links, y.linkRef(node, link))
 	}
 	return links

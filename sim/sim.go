@@ -33,11 +33,9 @@ package sim
 
 import (
 	"fmt"
-	"runtime"
 
 	"tutti/model/profile"
 	"tutti/model/schedule"
-	"tutti/model/splitmix"
 	"tutti/model/units"
 	"tutti/topo"
 )
@@ -104,47 +102,7 @@ func Run(s schedule.Schedule, c *topo.Cluster, p *profile.Profile) (Result, erro
 
 // RunWith is [Run] with options.
 func RunWith(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options) (Result, error) {
-	task := s.Task()
-	if task.Ranks != c.Ranks() {
-		return Result{}, fmt.Errorf("a schedule for %d ranks does not run on %d", task.Ranks, c.Ranks())
-	}
-	x, err := simulate(s, c, p, o)
-	if err != nil {
-		return Result{}, err
-	}
-	result, err := x.result()
-	result.Of = s.Workers()
-	return result, err
-}
-
-// simulate lays a simulation out and runs it.
-func simulate(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options) (*simulation, error) {
-	f := unfolded(s)
-	var sharded *shards
-	if y := newSymmetry(s, c, p); y != nil && o.alike(c) {
-		within := y.within()
-		f = newFold(y, y.among(), within)
-		if x := y.guess(within, len(f.workers.places.first), o); x != nil {
-			return x, nil
-		}
-		sharded = newShards(y, f, runtime.GOMAXPROCS(0), o)
-	}
-	x, err := newSimulation(s, c, p, f, o)
-	if err == nil && sharded != nil && !sharded.apart(x.wires) {
-		f.split, sharded = unsplit{f}, nil
-		x, err = newSimulation(s, c, p, f, o)
-	}
-	switch {
-	case err != nil:
-	case sharded != nil:
-		x.runShards(sharded)
-	default:
-		if o.alike(c) {
-			x.steady = newSteady(x)
-		}
-		x.run()
-	}
-	return x, err
+	return NewPlan(s, c, p, o).Run()
 }
 
 // result says what a simulation that has run found.
@@ -161,43 +119,4 @@ func (x *simulation) result() (Result, error) {
 		result.Steps += int64(x.workers[i].steps)
 	}
 	return result, nil
-}
-
-// Work estimates how many steps a simulation goes through: a measure of how long
-// it takes, beside that of others.
-func Work(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options) (steps int64) {
-	f := unfolded(s)
-	if o.alike(c) {
-		f = findFold(s, c, p)
-	}
-	const samples = 64
-	count := f.workers.count()
-	every := max(1, count/samples)
-	for i := 0; i < count; i += every {
-		steps += int64(s.Worker(f.workers.first(i)).Steps) * int64(min(every, count-i))
-	}
-	return steps
-}
-
-// Need estimates the memory that simulating a schedule takes.
-func Need(s schedule.Schedule, c *topo.Cluster, p *profile.Profile, o Options) units.Bytes {
-	f := unfolded(s)
-	if o.alike(c) {
-		f = findFold(s, c, p)
-	}
-	const perWorker, perConnection, perSlot, perCrossing = 160, 180, 40, 60 // bytes, with what stands beside each
-	const garbage = 1.75                                                    // until it is collected
-	count := f.connections.count()
-	samples, slots, crossings := min(count, 512), 0, 0
-	for i := range samples {
-		at := i
-		if samples < count { // anywhere, as what a period has would be like each other
-			at = int(splitmix.Mix(uint64(i)) % uint64(count))
-		}
-		n := s.Connection(f.connections.first(at))
-		slots += n.Slots
-		crossings += 2 * (len(n.From) + len(n.To))
-	}
-	each := perConnection + float64(perSlot*slots+perCrossing*crossings)/float64(max(1, samples))
-	return units.Bytes((float64(f.workers.count()*perWorker) + float64(float64(count)*each)) * garbage)
 }

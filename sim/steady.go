@@ -63,6 +63,7 @@ func (s *steady) keep(x *simulation, start units.Time) {
 	t.connections = append(t.connections[:0], x.connections...)
 	t.slots = append(t.slots[:0], x.slots...)
 	t.links = append(t.links[:0], x.links...)
+	t.alarms = append(t.alarms[:0], x.alarms...)
 	t.flows = append(t.flows[:0], x.flows...)
 	t.able, t.touched = append(t.able[:0], x.able...), append(t.touched[:0], x.touched...)
 	t.now, t.last, t.events = x.now, x.last, x.events
@@ -105,7 +106,8 @@ func (s *steady) repeats(x *simulation, by units.Time) bool {
 	}
 	for i := range x.links {
 		a, b := &t.links[i], &x.links[i]
-		if a.count != b.count || a.coming != b.coming || a.rest != b.rest || a.load != b.load || a.touched != b.touched || !later(a.due, b.due) ||
+		if a.count != b.count || a.coming != b.coming || a.rest != b.rest || a.load != b.load || a.touched != b.touched ||
+			!later(t.alarms[i].set, x.alarms[i].set) || !later(t.alarms[i].due, x.alarms[i].due) ||
 			!later(a.asOf, b.asOf) && (a.count > 0 || a.room == 1 && a.asOf != b.asOf) {
 			return false
 		}
@@ -157,7 +159,8 @@ func (s *steady) skip(x *simulation) {
 	for i := range x.links {
 		a, b := &t.links[i], &x.links[i]
 		delay(a.asOf, &b.asOf)
-		delay(a.due, &b.due)
+		delay(t.alarms[i].set, &x.alarms[i].set)
+		delay(t.alarms[i].due, &x.alarms[i].due)
 		for j := b.count; j < b.count+b.coming; j++ {
 			delay(a.flow(t.flows, j).at, &b.flow(x.flows, j).at)
 		}

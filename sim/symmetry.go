@@ -56,16 +56,6 @@ func newSymmetry(s schedule.Schedule, c *topo.Cluster, p *profile.Profile) *symm
 	return y
 }
 
-// findFold returns the fold of a schedule, or one that leaves everything as it
-// is.
-func findFold(s schedule.Schedule, c *topo.Cluster, p *profile.Profile) *fold {
-	y := newSymmetry(s, c, p)
-	if y == nil {
-		return unfolded(s)
-	}
-	return newFold(y, y.among(), y.within())
-}
-
 // inParallel calls f for 0 to n-1 on all cores.
 func inParallel(n int, f func(int)) {
 	var group sync.WaitGroup

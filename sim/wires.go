@@ -125,21 +125,26 @@ func (s seats) Worker(w int) schedule.Worker {
 	return schedule.Worker{Rank: int(s.ranks[w]), Channel: int(s.channels[w])}
 }
 
-// remembered keeps the same of those workers that were asked for.
+// remembered keeps the same of workers that were asked for lately.
 type remembered struct {
 	workers
-	known map[int]schedule.Worker
+	lately []seat // by the number's last digits
 }
+
+type seat struct {
+	of, rank, channel int // of is the worker's number, from 1
+}
+
+func newRemembered(s workers) remembered { return remembered{s, make([]seat, 1<<12)} }
 
 // Worker has no more than its rank and channel.
 func (r remembered) Worker(w int) schedule.Worker {
-	seat, known := r.known[w]
-	if !known {
+	seat := &r.lately[w%len(r.lately)]
+	if seat.of != w+1 {
 		described := r.workers.Worker(w)
-		seat = schedule.Worker{Rank: described.Rank, Channel: described.Channel}
-		r.known[w] = seat
+		seat.of, seat.rank, seat.channel = w+1, described.Rank, described.Channel
 	}
-	return seat
+	return schedule.Worker{Rank: seat.rank, Channel: seat.channel}
 }
 
 // routeOf returns all links that a connection crosses.

@@ -111,7 +111,7 @@ func (f *traceFlags) room(c *cobra.Command, s schedule.Schedule, cluster *topo.C
 	if err != nil {
 		return err
 	}
-	need := sim.Need(s, cluster, p, o) + units.Bytes(steps)*timeline.StepBytes
+	need := sim.NewPlan(s, cluster, p, o).Need() + units.Bytes(steps)*timeline.StepBytes
 	if limit > 0 && need > limit {
 		return advised(&sweep.MemoryError{What: "a trace of " + inWords(s.Task()), Need: need, Limit: limit}, c)
 	}

@@ -21,8 +21,8 @@ import (
 const large = 1 << 17
 
 // need estimates the memory that the job takes: nothing worth speaking of unless
-// it is large.
-func (j Job) need() (sum units.Bytes) {
+// it is large. If it is of one call, its plan is kept.
+func (j *Job) need() (sum units.Bytes) {
 	calls, parts := j.calls(), 0
 	for _, c := range calls {
 		parts += c.Schedule.Workers() + c.Schedule.Connections()
@@ -33,7 +33,11 @@ func (j Job) need() (sum units.Bytes) {
 	o := j.options
 	o.NoSymmetry = o.NoSymmetry || len(calls) > 1
 	for _, c := range calls {
-		sum += sim.Need(c.Schedule, j.cluster, j.profile, o)
+		plan := sim.NewPlan(c.Schedule, j.cluster, j.profile, o)
+		sum += plan.Need()
+		if len(calls) == 1 {
+			j.plan = plan
+		}
 	}
 	return sum
 }
@@ -87,11 +91,12 @@ type Done struct {
 // or a job fails, it returns at once, with what is done and the cause; a job has
 // then the seeds that are done ([rows.Spread]).
 func Run(ctx context.Context, jobs []Job, limit units.Bytes, started func(Job)) ([]Done, error) {
+	jobs = slices.Clone(jobs) // to keep plans in
 	needs := make([]int64, len(jobs))
-	for i, j := range jobs {
-		need := j.need()
+	for i := range jobs {
+		need := jobs[i].need()
 		if limit > 0 && need > limit {
-			return nil, &MemoryError{j.String(), need, limit}
+			return nil, &MemoryError{jobs[i].String(), need, limit}
 		}
 		needs[i] = int64(need)
 	}
@@ -192,9 +197,12 @@ func (j Job) run(seed int) (done Done, err error) {
 	t, o := j.Task(), j.options
 	o.Jitter.Seed += uint64(seed)
 	var result sim.Result
-	if len(j.beside) > 0 {
+	switch {
+	case len(j.beside) > 0:
 		result, done.Calls, err = j.together(o)
-	} else {
+	case j.plan != nil && seed == 0:
+		result, err = j.plan.Run()
+	default:
 		result, err = sim.RunWith(j.schedule, j.cluster, j.profile, o)
 	}
 	if err != nil {

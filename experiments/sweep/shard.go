@@ -42,7 +42,7 @@ func (j Job) cost() int64 {
 	const start = 1000 // that a case costs anyhow, about
 	steps := int64(start)
 	for _, c := range j.calls() {
-		steps += sim.Work(c.Schedule, j.cluster, j.profile, j.options)
+		steps += sim.NewPlan(c.Schedule, j.cluster, j.profile, j.options).Work()
 		if len(j.beside) > 0 { // each runs alone, too, and all at once without symmetry
 			steps += work(c.Schedule)
 		}

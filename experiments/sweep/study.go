@@ -70,7 +70,8 @@ type Job struct {
 	seeds    int
 	links    func(sim.Result, *topo.Cluster) []traffic.Link
 	mapped   bool
-	work     int64 // steps, about
+	work     int64     // steps, about
+	plan     *sim.Plan // or nil: it is made when the job runs
 }
 
 // Task returns the call that the job simulates.
@@ -131,7 +132,7 @@ func (s Study) on(at int, c *topo.Cluster) (jobs []Job, notes []string) {
 						}
 						continue
 					}
-					jobs = append(jobs, Job{place, c, made, beside, constants, s.Options, max(1, s.Seeds), s.Links, s.Map, work(made)})
+					jobs = append(jobs, Job{place, c, made, beside, constants, s.Options, max(1, s.Seeds), s.Links, s.Map, work(made), nil})
 				}
 			}
 		}

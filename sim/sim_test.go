@@ -204,14 +204,15 @@ func BenchmarkRun(b *testing.B) {
 	for _, c := range []struct {
 		a     model.Algorithm
 		nodes int
-	}{{model.Ring, 1}, {model.Ring, 16}, {model.Tree, 16}, {model.NVLSTree, 16}} {
-		b.Run(fmt.Sprintf("algo=%v/ranks=%d", c.a, 8*c.nodes), func(b *testing.B) {
+		all   bool // workers, not one of those that do the same
+	}{{model.Ring, 1, false}, {model.Ring, 16, false}, {model.Tree, 16, false}, {model.NVLSTree, 16, false}, {model.Ring, 16, true}, {model.NVLSTree, 16, true}} {
+		b.Run(fmt.Sprintf("algo=%v/ranks=%d/all=%v", c.a, 8*c.nodes, c.all), func(b *testing.B) {
 			w := newWorld(b, "dgx-h100", c.nodes, 0)
 			s, constants := w.schedule(b, c.a, model.Simple, 256*units.MiB), profile.ForGPU(90)
 			b.ReportAllocs()
 			var events int64
 			for b.Loop() {
-				r, err := sim.Run(s, w.cluster, constants)
+				r, err := sim.RunWith(s, w.cluster, constants, sim.Options{NoSymmetry: c.all})
 				require.NoError(b, err)
 				events += r.Events
 			}

@@ -31,7 +31,7 @@ func TestMixedCluster(t *testing.T) {
 	c, err := topo.NewMixedCluster([]topo.Part{{Machine: slow, Nodes: 2}, {Machine: fast, Nodes: 2}}, 0, topo.RailOptimised)
 	require.NoError(t, err)
 	assert.Equal(t, "slow.xml:2,dgx-h100:2", c.Title())
-	assert.Equal(t, c.Title(), topo.ShortName("/home/me/slow.xml:2,dgx-h100:2"))
+	assert.Equal(t, c.Title(), topo.ShortName("far/slow.xml:2,dgx-h100:2"))
 	assert.Equal(t, 80, c.Machine.SM())
 	assert.Equal(t, []int{80, 90}, []int{c.SM(15), c.SM(16)})
 	rates := func(from, to int) (list []float64) {

@@ -14,21 +14,28 @@ import (
 	"tutti/topo"
 )
 
+// sent returns what one GPU sends to one of another machine.
+func sent(t *testing.T, fabric topo.Fabric, count int64) (*topo.Cluster, schedule.Schedule) {
+	machine, err := topo.Open("dgx-h100")
+	require.NoError(t, err)
+	c, err := topo.NewCluster(machine, 2, 1, fabric)
+	require.NoError(t, err)
+	s, err := schedule.New(schedule.Task{
+		Collective: model.SendRecv, Algorithm: model.P2P, Protocol: model.Simple, Datatype: model.Float32, Count: count, Channels: 1, Ranks: 2, Nodes: 2,
+	}, c, graphsOf(c))
+	require.NoError(t, err)
+	return c, s
+}
+
 // Where two items are on a link at once, each takes twice as long; served in turn,
 // the first takes as long as alone, and both are through at the same time.
 func TestSharing(t *testing.T) {
-	machine, err := topo.Open("dgx-h100")
-	require.NoError(t, err)
 	fabric := topo.Fabric{Name: "one switch", Levels: []topo.Level{{Switches: 1, Links: 1}}}
 	spans := map[topo.Sharing][]sim.Span{}
 	for _, sharing := range []topo.Sharing{topo.Fair, topo.FIFO} {
 		fabric.Sharing = sharing
-		c, err := topo.NewCluster(machine, 2, 1, fabric)
-		require.NoError(t, err)
-		s, err := schedule.New(schedule.Task{
-			Collective: model.SendRecv, Algorithm: model.P2P, Protocol: model.Simple, Datatype: model.Float32, Count: 4096, Channels: 1, Ranks: 2, Nodes: 2,
-		}, c, graphsOf(c))
-		require.NoError(t, err)
+		c, s := sent(t, fabric, 4096)
+		var err error
 		_, spans[sharing], err = sim.RunTogether([]sim.Call{{Schedule: s}, {Schedule: s}}, c, profile.ForGPU(90), sim.Options{})
 		require.NoError(t, err)
 	}
@@ -43,18 +50,11 @@ func TestSharing(t *testing.T) {
 // An item that crosses three switches which store its packets takes the time of
 // three packets longer.
 func TestStoreAndForward(t *testing.T) {
-	machine, err := topo.Open("dgx-h100")
-	require.NoError(t, err)
 	fabric := topo.Fabric{Name: "leaves of one", Levels: []topo.Level{{Nodes: 1, Switches: 1, Links: 1}, {Switches: 2, Links: 4}}}
 	times := map[topo.Switching]units.Time{}
 	for _, switching := range []topo.Switching{topo.CutThrough, topo.StoreAndForward} {
 		fabric.Switching = switching
-		c, err := topo.NewCluster(machine, 2, 1, fabric)
-		require.NoError(t, err)
-		s, err := schedule.New(schedule.Task{
-			Collective: model.SendRecv, Algorithm: model.P2P, Protocol: model.Simple, Datatype: model.Float32, Count: 1024, Channels: 1, Ranks: 2, Nodes: 2,
-		}, c, graphsOf(c))
-		require.NoError(t, err)
+		c, s := sent(t, fabric, 1024)
 		r, err := sim.Run(s, c, profile.ForGPU(90))
 		require.NoError(t, err)
 		times[switching] = r.Time

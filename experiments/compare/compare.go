@@ -212,12 +212,19 @@ func (p *printer) printf(format string, args ...any) {
 func (c *Comparison) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	head := rows.Header()
+	kernels := slices.ContainsFunc(c.Lines, func(l Line) bool { return l.Kernel != "" })
+	if kernels {
+		head = append(head, "kernel")
+	}
 	for _, source := range c.Sources {
 		head = append(head, source+"_us", source+"_error")
 	}
 	_ = out.Write(head) // an error is kept for Flush
 	for _, l := range c.Lines {
 		fields := l.Fields()
+		if kernels {
+			fields = append(fields, l.Kernel)
+		}
 		for i := range c.Sources {
 			if l.Predicted[i] == 0 {
 				fields = append(fields, "", "")
@@ -239,14 +246,18 @@ func (c *Comparison) WriteJSON(w io.Writer) error {
 		Error float64 `json:"error"`
 	}
 	type row struct {
-		Machine   string                `json:"machine"`
-		Algorithm string                `json:"algorithm"`
-		Protocol  string                `json:"protocol"`
-		Nodes     int                   `json:"nodes"`
-		Ranks     int                   `json:"ranks"`
-		Bytes     int64                 `json:"bytes"`
-		Measured  float64               `json:"measured_us"`
-		Predicted map[string]prediction `json:"predicted"`
+		Source     string                `json:"source"`
+		Machine    string                `json:"machine"`
+		Collective string                `json:"collective"`
+		Algorithm  string                `json:"algorithm"`
+		Protocol   string                `json:"protocol"`
+		Kernel     string                `json:"kernel,omitempty"`
+		Nodes      int                   `json:"nodes"`
+		Ranks      int                   `json:"ranks"`
+		Datatype   string                `json:"datatype"`
+		Bytes      int64                 `json:"bytes"`
+		Measured   float64               `json:"measured_us"`
+		Predicted  map[string]prediction `json:"predicted"`
 	}
 	type summary struct {
 		Rows      int     `json:"rows"`
@@ -260,7 +271,10 @@ func (c *Comparison) WriteJSON(w io.Writer) error {
 	}
 	doc.Summaries = map[string]summary{}
 	for _, l := range c.Lines {
-		r := row{l.Machine, l.Algorithm.String(), l.Protocol.String(), l.Nodes, l.Ranks, int64(l.Bytes), l.Time.Microseconds(), map[string]prediction{}}
+		r := row{
+			l.Source, l.Machine, l.Collective.String(), l.Algorithm.String(), l.Protocol.String(), l.Kernel,
+			l.Nodes, l.Ranks, l.Datatype.String(), int64(l.Bytes), l.Time.Microseconds(), map[string]prediction{},
+		}
 		for i, source := range c.Sources {
 			if l.Predicted[i] > 0 {
 				r.Predicted[source] = prediction{l.Predicted[i].Microseconds(), l.Error(i)}
